@@ -1,0 +1,59 @@
+package journal
+
+import "fmt"
+
+// Kind says what an entry records. The numbers are part of the file format: one
+// is never changed or used again.
+type Kind uint16
+
+// The kinds. Those of the journal come first, those of the authority log next,
+// those of the log itself last.
+const (
+	Proposed   Kind = 1  // a decision: payload, lease, premises
+	Authorized Kind = 2  // lease and premises held; appended together with Dispatched
+	Dispatched Kind = 3  // an attempt may leave from now on (I1)
+	NotSent    Kind = 4  // an attempt is closed as certainly not sent, or declared not executed
+	Committed  Kind = 5  // it landed, with the target's evidence
+	Refused    Kind = 6  // it was refused, by whom and why
+	Ambiguous  Kind = 7  // nobody can tell whether it landed
+	Unresolved Kind = 8  // recovery of this one failed; it stays open
+	Fenced     Kind = 9  // a fence is about to be asked for; its position is the token
+	TakenOver  Kind = 10 // a claim changed hands without proof of death
+	Resolved   Kind = 11 // a person settled what was ambiguous
+
+	Granted Kind = 32 // a principal granted a lease
+	Revoked Kind = 33 // a principal revoked one
+
+	Opened  Kind = 64 // first entry of a log: names its namespace and format
+	Suspect Kind = 65 // a cut tail may have held an attempt of this effect
+	Seal    Kind = 66 // proves that everything before it is durable
+)
+
+var kindNames = map[Kind]string{
+	Proposed: "PROPOSED", Authorized: "AUTHORIZED", Dispatched: "DISPATCHED", NotSent: "NOT_SENT",
+	Committed: "COMMITTED", Refused: "REFUSED", Ambiguous: "AMBIGUOUS", Unresolved: "UNRESOLVED",
+	Fenced: "FENCED", TakenOver: "TAKEN_OVER", Resolved: "RESOLVED",
+	Granted: "GRANTED", Revoked: "REVOKED",
+	Opened: "OPENED", Suspect: "SUSPECT", Seal: "SEAL",
+}
+
+// String is the kind's word, or KIND(n) for a number this version doesn't know.
+func (k Kind) String() string {
+	if name, ok := kindNames[k]; ok {
+		return name
+	}
+	return fmt.Sprintf("KIND(%d)", uint16(k))
+}
+
+// MarshalText is String; UnmarshalText takes only known words.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+func (k *Kind) UnmarshalText(text []byte) error {
+	for kind, name := range kindNames {
+		if name == string(text) {
+			*k = kind
+			return nil
+		}
+	}
+	return fmt.Errorf("journal: no entry kind is called %q", text)
+}

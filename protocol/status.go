@@ -1,0 +1,50 @@
+package protocol
+
+// Status is where an effect stands after a submit or a recovery. The zero value
+// is no status at all.
+type Status struct {
+	Final  Final
+	Way    Way
+	Reason Reason
+}
+
+// Final is the state of an effect.
+type Final string
+
+const (
+	Committed  Final = "COMMITTED"
+	Refused    Final = "REFUSED"
+	Ambiguous  Final = "AMBIGUOUS"
+	InFlight   Final = "IN_FLIGHT"  // not final: somebody is at it, or recovery decides
+	NotYetSent Final = "NOT_SENT"   // not final: certainly not sent, still open
+	Unresolved Final = "UNRESOLVED" // not final: recovery failed or found other content
+)
+
+// Way says how a committed effect came to be known as such.
+type Way string
+
+const (
+	Directly  Way = ""                      // COMMITTED
+	ByRetry   Way = "COMMITTED_BY_RETRY"    // the same key again, which the target absorbed or applied
+	OnQuery   Way = "COMMITTED_ON_QUERY"    // a lookup found it
+	Reapplied Way = "REAPPLIED_AFTER_QUERY" // honest absence, then a new attempt
+	Duplicate Way = "DUPLICATE_IGNORED"     // it was committed before; nothing was done
+	// Settled is a person's word that it landed; its string is COMMITTED.
+	Settled Way = "COMMITTED_BY_PERSON"
+)
+
+// Reason says why an effect was refused or stays unresolved.
+type Reason string
+
+const (
+	ConflictingPayload Reason = "conflicting_payload"
+	Closed             Reason = "closed"
+	TargetRejected     Reason = "target_rejected"
+	LeaseDead          Reason = "lease"
+	FalseAtDecision    Reason = "premise_false_at_decision"
+	StalePremise       Reason = "stale_premise"
+	LeaseAtRecovery    Reason = "lease_at_recovery"
+	StaleAtRecovery    Reason = "stale_premise_at_recovery"
+	ResolvedNotLanded  Reason = "resolved_not_landed"
+	Mismatch           Reason = "mismatch"
+)
