@@ -1,0 +1,68 @@
+// Package experiments declares what is measured and runs it: rows and columns
+// as data, trials as real processes, records as the asset, tables as a
+// rendering of them.
+package experiments
+
+import (
+	"context"
+
+	"github.com/interlock-bench/interlock-bench/faults"
+	"github.com/interlock-bench/interlock-bench/faults/history"
+	"github.com/interlock-bench/interlock-bench/faults/oracle"
+)
+
+// Experiment is one declaration. Everything that lists experiments, rows or
+// columns (flags, help, tables, documents, CI) reads these slices.
+type Experiment struct {
+	Name    string // also its command and its files in results/
+	Short   string // one line of help
+	Long    string // help text: what is run and how to read it
+	Example string // help examples, one command a line
+
+	Rows    []Row
+	Columns []Column
+	Cells   []Cell // all of them, in the order of the page
+
+	// Run runs one trial in processes of its own and judges it. It is called by
+	// several goroutines. Its error means that the harness failed; a trial that
+	// could not be judged is an Outcome with the verdict UNKNOWN.
+	Run func(ctx context.Context, t faults.Trial) (Outcome, error)
+
+	// Page renders the records of a whole run as the experiment's page.
+	Page func(records []Record) string
+}
+
+// Row is one thing that can go wrong.
+type Row struct {
+	Name  string
+	Group string
+	What  string // what happens, in one sentence
+}
+
+// Column is one thing that people use.
+type Column struct {
+	Name string
+	What string
+	// Holds says that the column promises its cells: a broken promise, not only a
+	// drift, fails the run. Baselines are meant to break.
+	Holds bool
+}
+
+// Cell is one row in one column of one table.
+type Cell struct {
+	Table    string // "" is the experiment's main table
+	Row      string
+	Column   string
+	Trials   []faults.Trial // the cell is the worst of them
+	Declared string         // what the specification prescribes, "COMMITTED $20 CORRECT"; "" nothing. Read by the check and the exit code only
+}
+
+// Outcome is one judged trial.
+type Outcome struct {
+	Trial   faults.Trial
+	History history.History
+	Verdict oracle.Verdict
+	Status  string         // the column's own word, by the rule of the experiment
+	Record  string         // "full", "partial" or "none": what the column's own artefacts show
+	Extra   map[string]any // kept in the record as it is
+}
