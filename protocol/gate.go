@@ -6,6 +6,7 @@ package protocol
 import (
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/protocol/clock"
@@ -33,6 +34,7 @@ type Gate struct{}
 type Result struct {
 	Effect     journal.ID
 	Status     Status
+	Payload    json.RawMessage // as journaled; nil where nothing is
 	RetryAfter time.Duration // 0: now, or never, by Status
 	Owner      string        // IN_FLIGHT: who holds the claim, where somebody does
 	Receipt    Receipt

@@ -19,9 +19,9 @@ type Target interface {
 	// An error means certainly nothing sent.
 	Prepare(ctx context.Context, r Request) (Attempt, error)
 
-	// Lookup asks whether the effect landed, and as what. An error is not an
-	// absence (I10).
-	Lookup(ctx context.Context, effect journal.ID) (Finding, error)
+	// Lookup asks whether the request's effect landed, and as what. An error is
+	// not an absence (I10).
+	Lookup(ctx context.Context, r Request) (Finding, error)
 
 	// Observe reads the present value of a premise. An error is not a change.
 	Observe(ctx context.Context, p Premise, r Request) (json.RawMessage, error)
