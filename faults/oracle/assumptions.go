@@ -1,0 +1,191 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/interlock-bench/interlock-bench/faults/history"
+)
+
+// read decodes a history and says what is wrong with it as a history. A history
+// with flaws can't be judged; what could be read of it still gives figures.
+func read(h history.History) (*reading, []string) {
+	r := &reading{}
+	var flaws []string
+	flaw := func(pos int, format string, args ...any) {
+		flaws = append(flaws, event(pos)+" "+fmt.Sprintf(format, args...))
+	}
+	var passages []passage
+	newest := ""
+	alive, started := map[string]bool{}, map[string]bool{}
+	refunds := map[string]bool{}
+
+	if len(h) == 0 {
+		flaws = append(flaws, "the history is empty")
+	}
+	for pos, e := range h {
+		r.at = append(r.at, e.At)
+		if e.N != pos+1 {
+			flaw(pos, "is numbered %d", e.N)
+		}
+		if pos > 0 && e.At < h[pos-1].At {
+			flaw(pos, "is earlier than the one before it")
+		}
+		if (e.Kind == history.Declared) != (pos == 0) {
+			flaw(pos, "is %q: a history begins with its one declaration", e.Kind)
+		}
+		var err error
+		switch e.Kind {
+		case history.Declared:
+			r.declared, err = decode[history.Declaration](e)
+			if err == nil {
+				err = r.open()
+			}
+		case history.Started:
+			if !isProcess(e.Who) || started[e.Who] {
+				flaw(pos, "starts %q, which is no new process", e.Who)
+			}
+			started[e.Who], alive[e.Who], newest = true, true, e.Who
+		case history.Passed, history.Modelled, history.Told, history.Finished:
+			if isProcess(e.Who) && !alive[e.Who] {
+				flaw(pos, "is by %s, which was not running", e.Who)
+			}
+			switch e.Kind {
+			case history.Passed:
+				if e.Point == "" {
+					flaw(pos, "passed a point without a name")
+				}
+				if isBeforeSend(e.Point) {
+					passages = append(passages, passage{pos: pos, who: e.Who, subject: e.Subject})
+				}
+			case history.Modelled:
+				r.modelled++
+				_, err = decode[history.Decision](e)
+			case history.Told:
+				var a history.Answer
+				if a, err = decode[history.Answer](e); err == nil {
+					r.answers = append(r.answers, at[history.Answer]{pos, a})
+					err = wellFormed(a)
+				}
+			case history.Finished:
+				alive[e.Who] = false
+			}
+		case history.Killed:
+			if !alive[e.Who] {
+				flaw(pos, "kills %q, which was not running", e.Who)
+			}
+			alive[e.Who] = false
+			r.deaths = append(r.deaths, pos)
+		case history.Exited:
+			var x history.Exit
+			if x, err = decode[history.Exit](e); err == nil && x.Code != 0 {
+				flaw(pos, "is %s ending by itself with code %d: %s", e.Who, x.Code, x.Text)
+			}
+			if alive[e.Who] {
+				r.deaths = append(r.deaths, pos)
+			}
+			alive[e.Who] = false
+		case history.Hung:
+			alive[e.Who] = false
+			r.hung = append(r.hung, fmt.Sprintf("%s: %s did not come to an end", event(pos), e.Who))
+		case history.Acted:
+			_, err = decode[history.Action](e)
+		case history.Granted, history.Revoking, history.Revoked:
+			var l history.Lease
+			if l, err = decode[history.Lease](e); err == nil && l.Lease == "" {
+				flaw(pos, "names no lease")
+			}
+			r.leases = append(r.leases, leaseEvent{at[history.Lease]{pos, l}, e.Kind})
+		case history.Changed:
+			var o history.Order
+			if o, err = decode[history.Order](e); err == nil && o.Order == "" {
+				flaw(pos, "names no order")
+			}
+			r.orders = append(r.orders, at[history.Order]{pos, o})
+		case history.Forgot:
+			r.forgot = append(r.forgot, pos)
+		case history.Requested:
+			var q history.Request
+			if q, err = decode[history.Request](e); err == nil {
+				if q.Number != len(r.requests)+1 {
+					flaw(pos, "is request %d, after %d", q.Number, len(r.requests))
+				}
+				r.requests = append(r.requests, request{at[history.Request]{pos, q}, lookOf(passages, e, q, pos, newest)})
+			}
+		case history.Applied:
+			var l history.Landing
+			if l, err = decode[history.Landing](e); err == nil {
+				look := pos
+				switch {
+				case l.ID == "" || refunds[l.ID] || l.Order == "" || l.Amount <= 0:
+					flaw(pos, "is no landing: a new id, an order and an amount are needed")
+				case l.Request < 0 || l.Request > len(r.requests):
+					flaw(pos, "lands request %d, which the service had not read", l.Request)
+				case l.Request > 0:
+					look = r.requests[l.Request-1].look
+				}
+				refunds[l.ID] = true
+				r.landings = append(r.landings, landing{at[history.Landing]{pos, l}, look})
+			}
+		case history.Discarded:
+			_, err = decode[history.Request](e)
+		case history.Answered:
+			_, err = decode[history.Reply](e)
+		case history.Asked:
+			_, err = decode[history.Question](e)
+			r.asked++
+		case history.Unfired:
+			r.unfired++
+			flaw(pos, "is a planned fault that never happened")
+		default:
+			flaw(pos, "is of the unknown kind %q", e.Kind)
+		}
+		if err != nil {
+			flaw(pos, "can't be read: %v", err)
+		}
+	}
+	if len(h) > 0 && len(started) == 0 {
+		flaws = append(flaws, "no process was ever started")
+	}
+	var running []string
+	for who, is := range alive {
+		if is {
+			running = append(running, who)
+		}
+	}
+	slices.Sort(running)
+	for _, who := range running {
+		flaws = append(flaws, "the history ends while "+who+" is running")
+	}
+	return r, flaws
+}
+
+// open sorts the approvals of the declaration into accounts.
+func (r *reading) open() error {
+	requests := map[string]bool{}
+	for _, p := range r.declared.Approved {
+		if p.Request == "" || p.Order == "" || p.Case == "" || p.Amount <= 0 || requests[p.Request] {
+			return fmt.Errorf("approval %+v is not one new request, order, case and amount", p)
+		}
+		requests[p.Request] = true
+		a := r.under(p.Order, p.Case)
+		if a == nil {
+			r.accounts = append(r.accounts, account{order: p.Order, case_: p.Case})
+			a = &r.accounts[len(r.accounts)-1]
+		}
+		a.approved = append(a.approved, p)
+	}
+	if len(r.accounts) == 0 {
+		return fmt.Errorf("nothing is approved")
+	}
+	return nil
+}
+
+// wellFormed says what an answer lacks.
+func wellFormed(a history.Answer) error {
+	says := []history.Says{history.SaysDone, history.SaysNot, history.SaysUnknown, history.SaysPending}
+	if a.Request == "" || a.Status == "" || !slices.Contains(says, a.Says) {
+		return fmt.Errorf("answer %+v names no request or status, or claims nothing that an answer can", a)
+	}
+	return nil
+}

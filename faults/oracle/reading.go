@@ -1,0 +1,233 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-bench/interlock-bench/faults/history"
+	"github.com/interlock-bench/interlock-bench/protocol/trace"
+)
+
+// BeforeSend is the last step at which a column can look at the world before its
+// request leaves. A part's name in front of it is allowed.
+const BeforeSend trace.Point = "before-send"
+
+// reading is a history with its bodies decoded, sorted by what they are. Events
+// are known by their position, which is also their order.
+type reading struct {
+	declared history.Declaration
+	at       []time.Duration // by position
+	accounts []account
+	answers  []at[history.Answer]
+	requests []request
+	landings []landing
+	leases   []leaseEvent
+	orders   []at[history.Order]
+	forgot   []int
+	deaths   []int
+	hung     []string
+
+	asked, modelled, unfired int
+}
+
+// at is a body with the position of its event.
+type at[T any] struct {
+	pos  int
+	body T
+}
+
+// account is one approved case of one order with what was approved under it.
+type account struct {
+	order, case_ string
+	approved     []history.Approval
+}
+
+// request is one request for money as the service read it.
+type request struct {
+	at[history.Request]
+	look int // the position at which its sender could last look
+}
+
+// landing is money that moved. A person's hand has no request.
+type landing struct {
+	at[history.Landing]
+	look int // of the request that did it; a hand's own position
+}
+
+func (l landing) byHand() bool { return l.body.Request == 0 }
+
+type leaseEvent struct {
+	at[history.Lease]
+	kind history.Kind
+}
+
+// passage is a process's last look before a request.
+type passage struct {
+	pos     int
+	who     string
+	subject string
+	used    bool
+}
+
+// lookOf finds the last step at which the sender of a request could look: the
+// latest passage of before-send that no other request has used, by the process
+// the event names, or, where it names none, by the process that was started
+// last. A program without such points is judged at the request itself.
+func lookOf(passages []passage, e history.Event, r history.Request, pos int, newest string) int {
+	who := e.Who
+	if !isProcess(who) {
+		who = newest
+	}
+	for _, same := range []func(passage) bool{
+		func(p passage) bool { return p.who == who },
+		func(p passage) bool { return !isProcess(e.Who) && p.subject != "" && p.subject == r.Effect },
+	} {
+		for i := len(passages) - 1; i >= 0; i-- {
+			if p := &passages[i]; !p.used && same(*p) {
+				p.used = true
+				return p.pos
+			}
+		}
+	}
+	return pos
+}
+
+// isProcess tells a started process, "worker#2", from the service and people.
+func isProcess(who string) bool { return strings.Contains(who, "#") }
+
+func isBeforeSend(p trace.Point) bool {
+	return p == BeforeSend || strings.HasSuffix(string(p), "/"+string(BeforeSend))
+}
+
+// under returns the account of an order and case, or nil.
+func (r *reading) under(order, case_ string) *account {
+	for i := range r.accounts {
+		if a := &r.accounts[i]; a.order == order && a.case_ == case_ {
+			return a
+		}
+	}
+	return nil
+}
+
+// of returns the landings of an account, in order, people's included.
+func (r *reading) of(a *account) []landing {
+	var of []landing
+	for _, l := range r.landings {
+		if l.body.Order == a.order && l.body.Case == a.case_ {
+			of = append(of, l)
+		}
+	}
+	return of
+}
+
+// approval returns the approval that a landing is held against: the one of its
+// amount, else the account's first.
+func (a *account) approval(amount int64) history.Approval {
+	for _, p := range a.approved {
+		if p.Amount == amount {
+			return p
+		}
+	}
+	return a.approved[0]
+}
+
+// approved returns the approval of a request id.
+func (r *reading) approved(request string) (history.Approval, bool) {
+	for _, p := range r.declared.Approved {
+		if p.Request == request {
+			return p, true
+		}
+	}
+	return history.Approval{}, false
+}
+
+// last returns the last answer about a request, of whatever amount.
+func (r *reading) last(request string) (at[history.Answer], bool) {
+	for _, a := range slices.Backward(r.answers) {
+		if a.body.Request == request {
+			return a, true
+		}
+	}
+	return at[history.Answer]{}, false
+}
+
+// lastEach returns the last answer for every request and amount, in the order of
+// the answers.
+func (r *reading) lastEach() []at[history.Answer] {
+	type asked struct {
+		request string
+		amount  int64
+	}
+	seen := map[asked]bool{}
+	var last []at[history.Answer]
+	for _, a := range slices.Backward(r.answers) {
+		k := asked{a.body.Request, a.body.Amount}
+		if !seen[k] {
+			seen[k] = true
+			last = append(last, a)
+		}
+	}
+	slices.Reverse(last)
+	return last
+}
+
+// money is what left for the approved cases, by whomever.
+func (r *reading) money() int64 {
+	var sum int64
+	for _, l := range r.landings {
+		if slices.ContainsFunc(r.declared.Approved, func(p history.Approval) bool { return p.Case == l.body.Case }) {
+			sum += l.body.Amount
+		}
+	}
+	return sum
+}
+
+// agreement compares the last answer for each request and amount with the
+// ledger. A person's refund is not the column's: "not" may stand beside it.
+func (r *reading) agreement() string {
+	for _, a := range r.lastEach() {
+		landed, ever := false, false
+		if p, ok := r.approved(a.body.Request); ok {
+			for _, l := range r.of(r.under(p.Order, p.Case)) {
+				if !l.byHand() && l.body.Amount == a.body.Amount {
+					ever = true
+					landed = landed || l.pos < a.pos
+				}
+			}
+		}
+		if a.body.Says == history.SaysDone && !landed || a.body.Says == history.SaysNot && ever {
+			return Disagrees
+		}
+	}
+	return Agrees
+}
+
+// window counts the landings whose sender had everything right when it last
+// looked, and for which something went away before they were applied.
+func (r *reading) window() int {
+	n := 0
+	for _, l := range r.landings {
+		a := r.under(l.body.Order, l.body.Case)
+		if a == nil || l.byHand() {
+			continue
+		}
+		p := a.approval(l.body.Amount)
+		if r.missing(p, l.look) == "" && r.missing(p, l.pos) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// settled is the virtual time from the first death to the last answer.
+func (r *reading) settled() time.Duration {
+	if len(r.deaths) == 0 || len(r.answers) == 0 {
+		return 0
+	}
+	return max(0, r.at[r.answers[len(r.answers)-1].pos]-r.at[r.deaths[0]])
+}
+
+// event names a position as the history numbers it.
+func event(pos int) string { return fmt.Sprintf("event %d", pos+1) }
