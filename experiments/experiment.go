@@ -50,11 +50,14 @@ type Column struct {
 
 // Cell is one row in one column of one table.
 type Cell struct {
-	Table    string // "" is the experiment's main table
-	Row      string
-	Column   string
-	Trials   []faults.Trial // the cell is the worst of them
-	Declared string         // what the specification prescribes, "COMMITTED $20 CORRECT"; "" nothing. Read by the check and the exit code only
+	Table  string // "" is the experiment's main table
+	Row    string
+	Column string
+	Trials []faults.Trial // the cell is the worst of them
+	// Declared is what the specification prescribes, with the mark in words:
+	// "COMMITTED $20 ok" (ok, BAD or look); "" where it prescribes nothing. The check
+	// and the exit code read it, nothing else.
+	Declared string
 }
 
 // Outcome is one judged trial.
