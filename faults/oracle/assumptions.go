@@ -1,10 +1,22 @@
 package oracle
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/interlock-bench/interlock-bench/faults/history"
+)
+
+// state is where a process stands.
+type state int
+
+const (
+	absent   state = iota
+	running        // started
+	finished       // said that it is done; it may still exit or be killed
+	ended          // killed, exited or hung
 )
 
 // read decodes a history and says what is wrong with it as a history. A history
@@ -17,8 +29,8 @@ func read(h history.History) (*reading, []string) {
 	}
 	var passages []passage
 	newest := ""
-	alive, started := map[string]bool{}, map[string]bool{}
-	refunds := map[string]bool{}
+	processes := map[string]state{}
+	refunds, requests := map[string]bool{}, map[int]request{}
 
 	if len(h) == 0 {
 		flaws = append(flaws, "the history is empty")
@@ -37,17 +49,17 @@ func read(h history.History) (*reading, []string) {
 		var err error
 		switch e.Kind {
 		case history.Declared:
-			r.declared, err = decode[history.Declaration](e)
-			if err == nil {
-				err = r.open()
+			var d history.Declaration
+			if d, err = decode[history.Declaration](e); err == nil {
+				err = r.open(d)
 			}
 		case history.Started:
-			if !isProcess(e.Who) || started[e.Who] {
+			if !isProcess(e.Who) || processes[e.Who] != absent {
 				flaw(pos, "starts %q, which is no new process", e.Who)
 			}
-			started[e.Who], alive[e.Who], newest = true, true, e.Who
+			processes[e.Who], newest = running, e.Who
 		case history.Passed, history.Modelled, history.Told, history.Finished:
-			if isProcess(e.Who) && !alive[e.Who] {
+			if isProcess(e.Who) && processes[e.Who] != running {
 				flaw(pos, "is by %s, which was not running", e.Who)
 			}
 			switch e.Kind {
@@ -68,25 +80,22 @@ func read(h history.History) (*reading, []string) {
 					err = wellFormed(a)
 				}
 			case history.Finished:
-				alive[e.Who] = false
+				processes[e.Who] = finished
 			}
 		case history.Killed:
-			if !alive[e.Who] {
+			if p := processes[e.Who]; p != running && p != finished {
 				flaw(pos, "kills %q, which was not running", e.Who)
 			}
-			alive[e.Who] = false
+			processes[e.Who] = ended
 			r.deaths = append(r.deaths, pos)
 		case history.Exited:
 			var x history.Exit
 			if x, err = decode[history.Exit](e); err == nil && x.Code != 0 {
 				flaw(pos, "is %s ending by itself with code %d: %s", e.Who, x.Code, x.Text)
 			}
-			if alive[e.Who] {
-				r.deaths = append(r.deaths, pos)
-			}
-			alive[e.Who] = false
+			processes[e.Who] = ended
 		case history.Hung:
-			alive[e.Who] = false
+			processes[e.Who] = ended
 			r.hung = append(r.hung, fmt.Sprintf("%s: %s did not come to an end", event(pos), e.Who))
 		case history.Acted:
 			_, err = decode[history.Action](e)
@@ -107,22 +116,25 @@ func read(h history.History) (*reading, []string) {
 		case history.Requested:
 			var q history.Request
 			if q, err = decode[history.Request](e); err == nil {
-				if q.Number != len(r.requests)+1 {
-					flaw(pos, "is request %d, after %d", q.Number, len(r.requests))
+				if _, again := requests[q.Number]; again || q.Number < 1 {
+					flaw(pos, "is request %d, which is no new number", q.Number)
 				}
-				r.requests = append(r.requests, request{at[history.Request]{pos, q}, lookOf(passages, e, q, pos, newest)})
+				requests[q.Number] = request{at[history.Request]{pos, q}, lookOf(passages, e, q, pos, newest)}
+				r.requests = append(r.requests, requests[q.Number])
 			}
 		case history.Applied:
 			var l history.Landing
 			if l, err = decode[history.Landing](e); err == nil {
 				look := pos
-				switch {
-				case l.ID == "" || refunds[l.ID] || l.Order == "" || l.Amount <= 0:
-					flaw(pos, "is no landing: a new id, an order and an amount are needed")
-				case l.Request < 0 || l.Request > len(r.requests):
-					flaw(pos, "lands request %d, which the service had not read", l.Request)
-				case l.Request > 0:
-					look = r.requests[l.Request-1].look
+				if l.Request != 0 {
+					by, ok := requests[l.Request]
+					if !ok {
+						flaw(pos, "lands request %d, which the service had not read", l.Request)
+					}
+					look = by.look
+				}
+				if l.ID == "" || refunds[l.ID] || l.Order == "" || l.Amount <= 0 {
+					flaw(pos, "is no landing: it needs a new id, an order and an amount")
 				}
 				refunds[l.ID] = true
 				r.landings = append(r.landings, landing{at[history.Landing]{pos, l}, look})
@@ -144,39 +156,34 @@ func read(h history.History) (*reading, []string) {
 			flaw(pos, "can't be read: %v", err)
 		}
 	}
-	if len(h) > 0 && len(started) == 0 {
+	if len(processes) == 0 {
 		flaws = append(flaws, "no process was ever started")
 	}
-	var running []string
-	for who, is := range alive {
-		if is {
-			running = append(running, who)
+	for _, who := range slices.Sorted(maps.Keys(processes)) {
+		if processes[who] == running {
+			flaws = append(flaws, "the history ends while "+who+" is running")
 		}
-	}
-	slices.Sort(running)
-	for _, who := range running {
-		flaws = append(flaws, "the history ends while "+who+" is running")
 	}
 	return r, flaws
 }
 
-// open sorts the approvals of the declaration into accounts.
-func (r *reading) open() error {
-	requests := map[string]bool{}
-	for _, p := range r.declared.Approved {
-		if p.Request == "" || p.Order == "" || p.Case == "" || p.Amount <= 0 || requests[p.Request] {
+// open takes the declaration, and sorts its approvals into accounts.
+func (r *reading) open(d history.Declaration) error {
+	r.declared, r.accounts = history.Declaration{Service: d.Service}, nil
+	if len(d.Approved) == 0 {
+		return errors.New("nothing is approved")
+	}
+	for _, p := range d.Approved {
+		if _, again := r.approved(p.Request); again || p.Request == "" || p.Order == "" || p.Case == "" || p.Amount <= 0 {
 			return fmt.Errorf("approval %+v is not one new request, order, case and amount", p)
 		}
-		requests[p.Request] = true
+		r.declared.Approved = append(r.declared.Approved, p)
 		a := r.under(p.Order, p.Case)
 		if a == nil {
 			r.accounts = append(r.accounts, account{order: p.Order, case_: p.Case})
 			a = &r.accounts[len(r.accounts)-1]
 		}
 		a.approved = append(a.approved, p)
-	}
-	if len(r.accounts) == 0 {
-		return fmt.Errorf("nothing is approved")
 	}
 	return nil
 }

@@ -133,16 +133,16 @@ func (r *reading) uncovered(p history.Approval, pos int) string {
 }
 
 // usedByOthers counts the other approvals of the same authority under which a
-// column's money landed before pos. Uses count effects, not attempts, so an
-// approval's own landing is no further use.
+// column's money landed before pos. Uses count effects, not attempts, so what
+// landed for the approval's own case is no further use.
 func (r *reading) usedByOthers(p history.Approval, pos int) int {
 	n := 0
 	for _, other := range r.declared.Approved {
-		if other.Request == p.Request || other.Lease != p.Lease {
+		if other.Lease != p.Lease || other.Order == p.Order && other.Case == p.Case {
 			continue
 		}
 		for _, l := range r.of(r.under(other.Order, other.Case)) {
-			if !l.byHand() && l.pos < pos && l.body.Amount == other.Amount && !sharesAccount(other, p) {
+			if !l.byHand() && l.pos < pos && l.body.Amount == other.Amount {
 				n++
 				break
 			}
@@ -150,8 +150,6 @@ func (r *reading) usedByOthers(p history.Approval, pos int) int {
 	}
 	return n
 }
-
-func sharesAccount(a, b history.Approval) bool { return a.Order == b.Order && a.Case == b.Case }
 
 // ineligible says whether the order was not eligible before pos. An order that
 // never changed is as it was approved.
