@@ -50,7 +50,7 @@ func read(h history.History) (*reading, []string) {
 		switch e.Kind {
 		case history.Declared:
 			var d history.Declaration
-			if d, err = decode[history.Declaration](e); err == nil {
+			if d, err = history.Body[history.Declaration](e); err == nil {
 				err = r.open(d)
 			}
 		case history.Started:
@@ -72,10 +72,10 @@ func read(h history.History) (*reading, []string) {
 				}
 			case history.Modelled:
 				r.modelled++
-				_, err = decode[history.Decision](e)
+				_, err = history.Body[history.Decision](e)
 			case history.Told:
 				var a history.Answer
-				if a, err = decode[history.Answer](e); err == nil {
+				if a, err = history.Body[history.Answer](e); err == nil {
 					r.answers = append(r.answers, at[history.Answer]{pos, a})
 					err = wellFormed(a)
 				}
@@ -90,7 +90,7 @@ func read(h history.History) (*reading, []string) {
 			r.deaths = append(r.deaths, pos)
 		case history.Exited:
 			var x history.Exit
-			if x, err = decode[history.Exit](e); err == nil && x.Code != 0 {
+			if x, err = history.Body[history.Exit](e); err == nil && x.Code != 0 {
 				flaw(pos, "is %s ending by itself with code %d: %s", e.Who, x.Code, x.Text)
 			}
 			processes[e.Who] = ended
@@ -98,16 +98,16 @@ func read(h history.History) (*reading, []string) {
 			processes[e.Who] = ended
 			r.hung = append(r.hung, fmt.Sprintf("%s: %s did not come to an end", event(pos), e.Who))
 		case history.Acted:
-			_, err = decode[history.Action](e)
+			_, err = history.Body[history.Action](e)
 		case history.Granted, history.Revoking, history.Revoked:
 			var l history.Lease
-			if l, err = decode[history.Lease](e); err == nil && l.Lease == "" {
+			if l, err = history.Body[history.Lease](e); err == nil && l.Lease == "" {
 				flaw(pos, "names no lease")
 			}
 			r.leases = append(r.leases, leaseEvent{at[history.Lease]{pos, l}, e.Kind})
 		case history.Changed:
 			var o history.Order
-			if o, err = decode[history.Order](e); err == nil && o.Order == "" {
+			if o, err = history.Body[history.Order](e); err == nil && o.Order == "" {
 				flaw(pos, "names no order")
 			}
 			r.orders = append(r.orders, at[history.Order]{pos, o})
@@ -115,7 +115,7 @@ func read(h history.History) (*reading, []string) {
 			r.forgot = append(r.forgot, pos)
 		case history.Requested:
 			var q history.Request
-			if q, err = decode[history.Request](e); err == nil {
+			if q, err = history.Body[history.Request](e); err == nil {
 				if _, again := requests[q.Number]; again || q.Number < 1 {
 					flaw(pos, "is request %d, which is no new number", q.Number)
 				}
@@ -124,7 +124,7 @@ func read(h history.History) (*reading, []string) {
 			}
 		case history.Applied:
 			var l history.Landing
-			if l, err = decode[history.Landing](e); err == nil {
+			if l, err = history.Body[history.Landing](e); err == nil {
 				look := pos
 				if l.Request != 0 {
 					by, ok := requests[l.Request]
@@ -140,11 +140,11 @@ func read(h history.History) (*reading, []string) {
 				r.landings = append(r.landings, landing{at[history.Landing]{pos, l}, look})
 			}
 		case history.Discarded:
-			_, err = decode[history.Request](e)
+			_, err = history.Body[history.Request](e)
 		case history.Answered:
-			_, err = decode[history.Reply](e)
+			_, err = history.Body[history.Reply](e)
 		case history.Asked:
-			_, err = decode[history.Question](e)
+			_, err = history.Body[history.Question](e)
 			r.asked++
 		case history.Unfired:
 			r.unfired++

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/faults/history"
@@ -63,11 +62,4 @@ func Judge(h history.History) Verdict {
 		v.Why = append(v.Why, found...)
 	}
 	return v
-}
-
-// decode reads an event's body into the type that its kind names.
-func decode[T any](e history.Event) (T, error) {
-	var body T
-	err := json.Unmarshal(e.Body, &body)
-	return body, err
 }
