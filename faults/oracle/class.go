@@ -62,31 +62,29 @@ func Worst(of ...Class) Class {
 	return worst
 }
 
-// Mark is a class as a table shows it.
-type Mark int
-
-const (
-	None Mark = iota // not judged
-	OK               // held
-	Look             // held, but somebody must look
-	Bad              // violated
-)
-
-// Mark says what a table shows for the class.
-func (c Class) Mark() Mark {
+// Mark is the class on a page: ✅ held, ⚠️ held and somebody must look, ❌
+// violated, — not judged.
+func (c Class) Mark() string {
 	switch {
 	case c <= Unknown:
-		return None
+		return "—"
 	case c == Correct:
-		return OK
+		return "✅"
 	case c <= FalseRefusal:
-		return Look
+		return "⚠️"
 	}
-	return Bad
+	return "❌"
 }
 
-// String is the mark on a page.
-func (m Mark) String() string { return [...]string{"—", "✅", "⚠️", "❌"}[m] }
-
-// Word is the mark in ASCII, for a terminal.
-func (m Mark) Word() string { return [...]string{"none", "ok", "look", "BAD"}[m] }
+// Word is the mark in ASCII, for a terminal: ok, look, BAD, none.
+func (c Class) Word() string {
+	switch {
+	case c <= Unknown:
+		return "none"
+	case c == Correct:
+		return "ok"
+	case c <= FalseRefusal:
+		return "look"
+	}
+	return "BAD"
+}

@@ -36,8 +36,8 @@ func TestMarks(t *testing.T) {
 		{oracle.Lost, "❌", "BAD"},
 		{oracle.Duplicate, "❌", "BAD"},
 	} {
-		if m := c.class.Mark(); m.String() != c.mark || m.Word() != c.word {
-			t.Errorf("%v is shown as %s and %s", c.class, m, m.Word())
+		if c.class.Mark() != c.mark || c.class.Word() != c.word {
+			t.Errorf("%v is shown as %s and %s", c.class, c.class.Mark(), c.class.Word())
 		}
 	}
 }
