@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-bench/interlock-bench/protocol/clock"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
+	"github.com/interlock-bench/interlock-bench/protocol/wire"
 	"github.com/interlock-bench/interlock-bench/targets/sim"
 )
 
@@ -76,9 +77,9 @@ type Env struct {
 func said(d Decision, status string, r sim.Reply) Told {
 	told := Told{Amount: d.Amount, Status: status}
 	switch {
-	case r.Outcome == sim.NotSent:
+	case r.Outcome == wire.NotSent:
 		told.Status, told.Says = "NOT_SENT", Pending
-	case r.Outcome == sim.Unknown || r.Code >= 500 || r.Code == 409:
+	case r.Outcome != wire.Answered || r.Code >= 500 || r.Code == 409:
 		told.Status, told.Says = "IN_FLIGHT", Pending
 	case r.Code < 300:
 		told.Says = Done
@@ -92,10 +93,11 @@ func said(d Decision, status string, r sim.Reply) Told {
 func (e Env) send(ctx context.Context, d Decision, key string) sim.Reply {
 	p, err := e.Service.Prepare(ctx)
 	if err != nil {
-		return sim.Reply{Outcome: sim.NotSent}
+		return sim.Reply{Outcome: wire.NotSent}
 	}
 	defer p.Close()
-	return p.Refund(ctx, sim.Refund{Order: d.Order, Case: d.Case, Amount: d.Amount, Effect: d.Request, Key: key})
+	reply, _ := p.Refund(ctx, sim.Refund{Order: d.Order, Case: d.Case, Amount: d.Amount, Effect: d.Request, Key: key})
+	return reply // its outcome says what an error would
 }
 
 // callID is a fresh id, as a framework gives every tool call.

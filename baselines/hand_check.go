@@ -47,13 +47,13 @@ func (h *handCheck) Submit(ctx context.Context, d Decision) (Told, error) {
 			return Told{d.Amount, "IN_FLIGHT", Pending}, nil
 		}
 		if landed.Landed {
-			return found(d, landed.Amount), h.log.write(ctx, journal.Committed, lineOf(d).result("found", Done))
+			return found(d, landed.Refunds[0].Amount), h.log.write(ctx, journal.Committed, lineOf(d).result("found", Done))
 		}
 	}
-	if lease, err := h.Service.Lease(ctx, d.Lease); err != nil || !lease.Covers(d.Agent, d.Case, d.Amount, h.Clock.Now()) {
+	if lease, err := h.Service.Lease(ctx, d.Lease); err != nil || !lease.Live || lease.Holder != d.Agent || lease.Case != d.Case || d.Amount > lease.Max {
 		return h.stop(ctx, d, "lease", err)
 	}
-	if order, err := h.Service.Order(ctx, d.Order, d.Case); err != nil || !order.Eligible || order.ByOthers != 0 {
+	if order, err := h.Service.Order(ctx, d.Order, d.Case, d.Request); err != nil || !order.Eligible || order.Others != 0 {
 		return h.stop(ctx, d, "premise", err)
 	}
 	if err := h.log.write(ctx, journal.Dispatched, lineOf(d).checked("lease, eligible, nothing refunded by others")); err != nil {
