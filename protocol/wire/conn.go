@@ -270,7 +270,7 @@ func (rt roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{
 		Status:     fmt.Sprintf("%d %s", answer.Status, http.StatusText(answer.Status)),
 		StatusCode: answer.Status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: answer.Header, Body: io.NopCloser(bytes.NewReader(answer.Body)), ContentLength: int64(len(answer.Body)),
 		Close: true, Request: req,
 	}, nil

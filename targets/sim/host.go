@@ -49,9 +49,9 @@ type Host interface {
 	// its lock.
 	Record(kind history.Kind, subject string, body any) int
 
-	// Pass reports a point and may block. False says that the client is dead:
-	// the service goes on with what it has read, and answers nothing. The server
-	// holds no lock.
+	// Pass reports a point and may block. False says that the client is dead: the
+	// server records nothing more of its request, but for what a timer of After's
+	// does with one that was accepted. The server holds no lock.
 	Pass(p trace.Point, subject string) bool
 }
 

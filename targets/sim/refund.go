@@ -55,7 +55,7 @@ type refund struct {
 	due      time.Duration
 	stop     func()  // of the timer that lands it
 	lost     bool    // with the queue
-	gone     bool    // its client is dead
+	gone     bool    // its client died at a point of this request
 	withheld bool    // its answer never leaves
 	answer   *answer // once there is one
 	held     *hold   // its handler, while that waits
@@ -151,7 +151,7 @@ func (s *Server) apply(r *refund) (a *answer, landed bool) {
 // refuse is the service's final no, or nil. The lock is held.
 func (s *Server) refuse(r *refund) *answer {
 	if s.profile.Fencing && r.Token < s.fences[r.Effect] {
-		return no(http.StatusConflict, WordFenced)
+		return no(http.StatusPreconditionFailed, WordFenced)
 	}
 	if s.orders[r.Order] == nil {
 		return no(http.StatusNotFound, WordUnknownOrder)

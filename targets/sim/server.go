@@ -70,8 +70,6 @@ type Server struct {
 	serve  *http.Server
 	served chan struct{}
 	holds  map[*hold]bool
-	busy   int
-	idle   *sync.Cond
 }
 
 // New is a service without orders, not listening.
@@ -81,7 +79,6 @@ func New(h Host, p Profile) *Server {
 		orders: map[string]*Order{}, leases: map[string]Lease{}, keys: map[string]*key{},
 		fences: map[string]string{}, faults: map[Fault]int{}, holds: map[*hold]bool{},
 	}
-	s.idle = sync.NewCond(&s.mu)
 	s.mux.HandleFunc("POST /refunds", s.handleRefund)
 	s.mux.HandleFunc("GET /refunds", s.handleLookup)
 	s.mux.HandleFunc("GET /orders/{order}", s.handleOrder)
@@ -93,39 +90,7 @@ func New(h Host, p Profile) *Server {
 // Profile is what the service can do.
 func (s *Server) Profile() Profile { return s.profile }
 
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	s.busy++
-	s.mu.Unlock()
-	defer s.rest()
-	s.mux.ServeHTTP(w, r)
-}
-
-func (s *Server) rest() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.busy--
-	s.idle.Broadcast()
-}
-
-// Idle waits until no request is being worked on, or ctx ends. Answers that are
-// held back don't count as work. After the death of a client: until Idle
-// returns, what its last request does may still be recorded. It is not called
-// from within Host.Pass, which is work.
-func (s *Server) Idle(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.idle.Broadcast()
-	})
-	defer stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.busy > 0 && ctx.Err() == nil {
-		s.idle.Wait()
-	}
-	return ctx.Err()
-}
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 // Start serves on l, which the server closes. Nil means that it is listening.
 func (s *Server) Start(l net.Listener) error {
@@ -221,11 +186,19 @@ func (s *Server) Close() error { return s.Down(LoseQueue) }
 
 // arm schedules the landing of a queued request. The lock is held.
 func (s *Server) arm(r *refund) {
+	if r.stop != nil {
+		r.stop()
+	}
 	r.stop = s.host.After(max(0, r.due-s.host.Mono()), "landing of "+r.subject(), func() { s.land(r) })
 }
 
-// handleRefund reads, accepts, applies and answers. The client's death changes
-// nothing of the first three.
+// handleRefund reads, accepts, applies and answers. A client that dies before
+// its request is accepted takes it along; later its death changes nothing of
+// what happens to it.
+//
+// Events are recorded before Pass, before the answer is written, or by a timer
+// of the host's, and never after the client can go on: their order doesn't
+// depend on luck.
 func (s *Server) handleRefund(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 	if err != nil {
@@ -244,31 +217,29 @@ func (s *Server) handleRefund(w http.ResponseWriter, req *http.Request) {
 	s.visit(req, r.Number)
 	s.host.Record(history.Requested, r.subject(), r.Request)
 	s.mu.Unlock()
-	s.pass(RequestRead, r)
-
+	if !s.pass(RequestRead, r) {
+		panic(http.ErrAbortHandler)
+	}
 	s.mu.Lock()
-	if life != s.life {
-		s.mu.Unlock()
-		panic(http.ErrAbortHandler)
+	var a *answer
+	forgotten := life != s.life || s.meets(LoseRequest)
+	if !forgotten {
+		a = s.admit(r)
 	}
-	if s.meets(LoseRequest) {
-		s.mu.Unlock()
-		s.keepWaiting(req.Context(), life, nil)
-		panic(http.ErrAbortHandler)
-	}
-	a := s.admit(r)
 	s.mu.Unlock()
-	if a != nil {
+	switch {
+	case forgotten:
+	case a != nil:
 		s.settle(r, a)
-	} else {
+	default:
 		s.accept(r, life)
 	}
-	s.keepWaiting(req.Context(), life, r)
+	s.await(req.Context(), life, r)
 
 	s.mu.Lock()
-	a, withheld := r.answer, r.withheld || life != s.life
+	a, lost := r.answer, r.withheld || life != s.life
 	s.mu.Unlock()
-	if a == nil || withheld {
+	if a == nil || lost {
 		panic(http.ErrAbortHandler)
 	}
 	write(w, a)
@@ -294,18 +265,15 @@ func (r *refund) read(body []byte, premises string) error {
 	return json.Unmarshal([]byte(premises), &r.premises)
 }
 
-// pass passes a point for r and notices when its client is dead.
-func (s *Server) pass(p trace.Point, r *refund) {
-	alive := s.host.Pass(p, r.subject())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.gone = r.gone || !alive
-}
-
-// accept lets a request that stands in the queue land, now or later. Where the
-// service died meanwhile that is for Up, if for anybody.
+// accept lets a request that stands in the queue land. The timer is armed before
+// the point is passed: where the client dies at it, or the service, the request
+// lands when the clock moves next, or when Up says.
 func (s *Server) accept(r *refund, life int) {
-	s.pass(Accepted, r)
+	s.mu.Lock()
+	s.arm(r)
+	s.mu.Unlock()
+	alive := s.pass(Accepted, r)
+
 	s.mu.Lock()
 	if life != s.life {
 		s.mu.Unlock()
@@ -313,14 +281,16 @@ func (s *Server) accept(r *refund, life int) {
 	}
 	if s.meets(delayed) {
 		r.due = r.accepted + s.delay
-	}
-	if r.due > r.accepted {
 		s.arm(r)
-		s.mu.Unlock()
-		return
+	}
+	now := alive && r.due == r.accepted
+	if now {
+		r.stop()
 	}
 	s.mu.Unlock()
-	s.land(r)
+	if now {
+		s.land(r)
+	}
 }
 
 // land applies a queued request and settles its answer. In the queue of a dead
@@ -347,13 +317,26 @@ func (s *Server) land(r *refund) {
 	}
 }
 
-// settle records the answer before any byte of it is written, and wakes the
-// handler.
-func (s *Server) settle(r *refund, a *answer) {
-	s.pass(AnswerReady, r)
+// pass passes a point and notices whether r's client is dead.
+func (s *Server) pass(p trace.Point, r *refund) (alive bool) {
+	alive = s.host.Pass(p, r.subject())
 	s.mu.Lock()
-	r.withheld = r.gone || s.meets(DropAnswer)
-	r.answer = a
+	defer s.mu.Unlock()
+	r.gone = r.gone || !alive
+	return !r.gone
+}
+
+// settle records the answer and wakes the handler. To a dead client there is
+// none.
+func (s *Server) settle(r *refund, a *answer) {
+	s.mu.Lock()
+	gone := r.gone
+	s.mu.Unlock()
+	if gone || !s.pass(AnswerReady, r) {
+		return
+	}
+	s.mu.Lock()
+	r.answer, r.withheld = a, s.meets(DropAnswer)
 	s.host.Record(history.Answered, r.subject(), history.Reply{Request: r.Number, Code: a.code, Word: a.Word, Withheld: r.withheld})
 	h := r.held
 	s.mu.Unlock()
@@ -374,32 +357,25 @@ func (h *hold) end() {
 	<-h.left
 }
 
-// keepWaiting lets a client wait: until its answer is there, the service dies,
-// or ctx ends. It returns at once where the answer is there or the client is
-// known to be dead.
-func (s *Server) keepWaiting(ctx context.Context, life int, r *refund) {
+// await lets a client wait until its answer is there, the service dies or ctx
+// ends. It returns at once where there is nothing to wait for.
+func (s *Server) await(ctx context.Context, life int, r *refund) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := &hold{cancel: cancel, left: make(chan struct{})}
 	s.mu.Lock()
-	ready := r != nil && (r.gone || r.answer != nil && !r.withheld)
-	if ready || life != s.life {
+	if ready := r.answer != nil && !r.withheld; ready || r.gone || life != s.life {
 		s.mu.Unlock()
 		return
 	}
-	if r != nil {
-		r.held = h
-	}
+	r.held = h
 	s.holds[h] = true
-	s.busy--
-	s.idle.Broadcast()
 	s.mu.Unlock()
 
 	s.host.Withhold(ctx)
 
 	s.mu.Lock()
 	delete(s.holds, h)
-	s.busy++
 	s.mu.Unlock()
 	close(h.left)
 }
@@ -483,7 +459,7 @@ func (s *Server) handleFence(w http.ResponseWriter, req *http.Request) {
 	case err != nil || want.Effect == "" || want.Token == "":
 		a = no(http.StatusBadRequest, WordBadRequest)
 	case want.Token < s.fences[want.Effect]:
-		a = no(http.StatusConflict, WordFenced)
+		a = no(http.StatusPreconditionFailed, WordFenced)
 	default:
 		s.fences[want.Effect] = want.Token
 	}
