@@ -17,8 +17,11 @@ type deadline struct {
 	seq   int    // in the order of arming
 	fire  func() // with the stage's lock held
 
-	unacked, stale bool // timers only; see armTimer
+	freed *held // timers only: what its firing is taken to have ended
 }
+
+// held is one request whose answer is withheld.
+type held struct{ _ byte } // of a size, so that each has an address of its own
 
 // class orders what is due at the same time: the world first, then timers, then
 // waits. Within a class the order is that of what, then that of arming.
@@ -36,11 +39,10 @@ type virtualClock struct {
 	pending []*deadline
 	seq     int
 
-	live     int // flows of the process under test
-	waits    int // flows blocked in Wait
-	withheld int // requests whose answer is withheld
-	stale    int // of them, those whose client has given up though the service has not noticed yet
-	unacked  int // timers that fired and whose ends are not yet known
+	live     int         // flows of the process under test
+	waits    int         // flows blocked in Wait
+	withheld []*held     // requests whose answer is withheld from a client that waits for it, the oldest first
+	fired    []*deadline // timers that fired, while it is not known what that ended
 }
 
 func (c *virtualClock) arm(due time.Duration, k class, what string, fire func()) *deadline {
@@ -77,29 +79,28 @@ func before(a, b *deadline) int {
 
 // blocked says that no flow of the process can go on by itself.
 func (c *virtualClock) blocked() bool {
-	return c.live > 0 && c.unacked == 0 && c.waits+c.withheld-c.stale == c.live
+	return c.live > 0 && len(c.fired) == 0 && c.waits+len(c.withheld) == c.live
 }
 
 // bury forgets everything of the process under test; what the world has planned
 // stays.
 func (c *virtualClock) bury() {
 	c.pending = slices.DeleteFunc(c.pending, func(d *deadline) bool { return d.class != event })
-	c.live, c.waits, c.withheld, c.stale, c.unacked = 0, 0, 0, 0, 0
+	c.live, c.waits, c.withheld, c.fired = 0, 0, nil, nil
 }
 
 // armTimer arms a timer of the process. When it fires, the flow that it frees is
 // in a Wait or in a request whose answer is withheld. Of a Wait the process says
 // so itself; of a request nobody does, and the service notices late that its
-// client is gone. So one withheld answer counts as given up from that moment,
-// until the process says that it was a Wait.
+// client is gone. So from that moment the oldest withheld answer counts as given
+// up, until the process says that it was a Wait.
 func (c *virtualClock) armTimer(due time.Duration, fire func()) *deadline {
 	d := c.arm(due, timer, "", nil)
 	d.fire = func() {
-		c.unacked++
-		d.unacked = true
-		if c.withheld > c.stale {
-			c.stale++
-			d.stale = true
+		c.fired = append(c.fired, d)
+		if len(c.withheld) > 0 {
+			d.freed = c.withheld[0]
+			c.withheld = c.withheld[1:]
 		}
 		fire()
 	}
@@ -109,12 +110,22 @@ func (c *virtualClock) armTimer(due time.Duration, fire func()) *deadline {
 // ended notes that everything is undone that hung on timer d, which fired. That
 // ended as many waits as it says.
 func (c *virtualClock) ended(d *deadline, waits int) {
-	if d == nil || !d.unacked {
+	i := slices.Index(c.fired, d)
+	if i < 0 {
 		return
 	}
-	c.unacked--
-	d.unacked = false
-	if d.stale && waits > 0 {
-		c.stale = max(c.stale-1, 0)
+	c.fired = slices.Delete(c.fired, i, i+1)
+	if d.freed != nil && waits > 0 {
+		c.withheld = slices.Insert(c.withheld, 0, d.freed)
+	}
+}
+
+// release notes that nobody is kept waiting by h any more.
+func (c *virtualClock) release(h *held) {
+	c.withheld = slices.DeleteFunc(c.withheld, func(o *held) bool { return o == h })
+	for _, d := range c.fired {
+		if d.freed == h {
+			d.freed = nil
+		}
 	}
 }

@@ -245,6 +245,8 @@ func (w *world) Answer(what string, question json.RawMessage) (any, error) {
 	return "fine, " + string(question), nil
 }
 
+func (w *world) Idle(ctx context.Context) error { return nil }
+
 func (w *world) Close() error { return w.server.Close() }
 
 // plan is a plan for one of the programs, with the trial's faults in their text
@@ -411,4 +413,3 @@ func TestTrials(t *testing.T) {
 		})
 	}
 }
-

@@ -141,10 +141,10 @@ func (s *Stage) watch(ctx context.Context, p *process) (killed bool) {
 	}
 	p.cmd.Process.Kill() // nothing happens to one that has ended
 	<-p.exited
+	s.idle()
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settled(func() bool { return s.acting == 0 && s.beside == nil && s.firing == 0 })
 	switch {
 	case hung:
 		s.rec.Record(history.Event{Who: p.who, Kind: history.Hung},
@@ -177,6 +177,18 @@ func (s *Stage) ends(ctx context.Context, p *process) (hung bool) {
 			}
 			impatient.Reset(left)
 		}
+	}
+}
+
+// idle waits until nothing of a dead process's life is under way any more.
+func (s *Stage) idle() {
+	s.mu.Lock()
+	s.settled(func() bool { return s.acting == 0 && s.beside == nil && s.firing == 0 })
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), s.plan.Patience)
+	defer cancel()
+	if err := s.world.Idle(ctx); err != nil {
+		s.fail(fmt.Errorf("faults: the world doesn't come to rest after a death: %w", err))
 	}
 }
 

@@ -97,7 +97,8 @@ func (s *Stage) Withhold(ctx context.Context) {
 		s.mu.Unlock()
 		return
 	}
-	s.clock.withheld++
+	h := new(held)
+	s.clock.withheld = append(s.clock.withheld, h)
 	s.sign()
 	s.mu.Unlock()
 
@@ -108,11 +109,8 @@ func (s *Stage) Withhold(ctx context.Context) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.proc == p {
-		s.clock.withheld--
-		s.clock.stale = max(s.clock.stale-1, 0)
-		s.sign()
-	}
+	s.clock.release(h)
+	s.sign()
 }
 
 // Role is the stage as one part of the world uses it: what it records, it
@@ -136,8 +134,8 @@ func (r Role) Record(kind history.Kind, subject string, body any) int {
 
 // Pass reports that the world passed p, as a child does with Child.At: it is
 // recorded, and faults planned for it happen before Pass returns. False means
-// that no process under test is alive any more: its request has no reader, and
-// the caller records nothing more of it.
+// that no process under test is alive any more: nobody reads the answer. What the
+// caller still records is waited for by World.Idle.
 func (r Role) Pass(p trace.Point, subject string) bool { return r.pass(nil, r.who, p, subject) }
 
 // sign notes a sign of life and wakes whoever waits for a change.

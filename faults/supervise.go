@@ -56,6 +56,10 @@ type World interface {
 	// Answer answers Child.Ask. Its error is what the child gets. The question is
 	// not recorded; the world records what the judge must know of it.
 	Answer(what string, question json.RawMessage) (any, error)
+	// Idle returns when nothing of a request that a process sent before it died is
+	// under way any more, but for what its After's will still do; or when ctx ends.
+	// It is called after every death, before the next thing happens.
+	Idle(ctx context.Context) error
 	// Close ends the world and everything that it started.
 	Close() error
 }
@@ -273,7 +277,7 @@ func (s *Stage) elapse(d time.Duration) {
 			break
 		}
 		s.reach(next)
-		for s.clock.unacked > 0 {
+		for len(s.clock.fired) > 0 {
 			s.cond.Wait()
 		}
 	}
