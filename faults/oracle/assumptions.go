@@ -67,7 +67,7 @@ func read(h history.History) (*reading, []string) {
 				if e.Point == "" {
 					flaw(pos, "passed a point without a name")
 				}
-				if isBeforeSend(e.Point) {
+				if isBeforeSend(string(e.Point)) {
 					passages = append(passages, passage{pos: pos, who: e.Who, subject: e.Subject})
 				}
 			case history.Modelled:

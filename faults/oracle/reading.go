@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/faults/history"
-	"github.com/interlock-bench/interlock-bench/protocol/trace"
 )
 
-// BeforeSend is the last step at which a column can look at the world before its
-// request leaves. A part's name in front of it is allowed.
-const BeforeSend trace.Point = "before-send"
+// BeforeSend is the point at which a column can look at the world for the last
+// time before its request leaves. A part's name in front of it is allowed.
+const BeforeSend = "before-send"
 
 // reading is a history with its bodies decoded, sorted by what they are. Events
 // are known by their position, which is also their order.
@@ -97,8 +96,8 @@ func lookOf(passages []passage, e history.Event, r history.Request, pos int, new
 // isProcess tells a started process, "worker#2", from the service and people.
 func isProcess(who string) bool { return strings.Contains(who, "#") }
 
-func isBeforeSend(p trace.Point) bool {
-	return p == BeforeSend || strings.HasSuffix(string(p), "/"+string(BeforeSend))
+func isBeforeSend(point string) bool {
+	return point == BeforeSend || strings.HasSuffix(point, "/"+BeforeSend)
 }
 
 // under returns the account of an order and case, or nil.

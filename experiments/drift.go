@@ -1,0 +1,208 @@
+package experiments
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/interlock-bench/interlock-bench/faults"
+	"github.com/interlock-bench/interlock-bench/faults/oracle"
+)
+
+// Finding is one way in which results are not what they should be.
+type Finding struct {
+	Kind     Kind
+	Where    string // a cell's id, or a file and what is in it
+	From, To string // what it was, or should be, and what it is
+}
+
+// Kind says how a Finding counts.
+type Kind int
+
+const (
+	Note     Kind = iota // a column that promises nothing differs from what was declared
+	Drift                // committed results are not what they are rendered from, or what a run gives
+	Broken               // a column that promises its cells broke one
+	Unjudged             // a trial could not be judged, or its fault did not happen
+)
+
+// String is one line for people.
+func (f Finding) String() string {
+	what := [...]string{"note", "drift", "broken promise", "not judged"}[f.Kind]
+	return fmt.Sprintf("%s: %s: from %s to %s", what, f.Where, cmp.Or(f.From, "nothing"), cmp.Or(f.To, "nothing"))
+}
+
+// Check holds the results of e in dir against themselves and, unless bytesOnly,
+// against a new run with their own seed. The page must be the rendering of the
+// records, byte for byte, and the records those of all of e's cells; a new run
+// must give the same records. Errors are those of Run; results that are missing
+// or can't be read are findings.
+func Check(ctx context.Context, e *Experiment, dir string, bytesOnly bool, o Options) ([]Finding, error) {
+	files := FilesOf(dir, e)
+	encoded, err := os.ReadFile(files.Records)
+	if err != nil {
+		return []Finding{{Drift, files.Records, "a file that can be read", err.Error()}}, nil
+	}
+	page, err := os.ReadFile(files.Page)
+	if err != nil {
+		return []Finding{{Drift, files.Page, "a file that can be read", err.Error()}}, nil
+	}
+	records, err := DecodeRecords(encoded)
+	if err != nil {
+		return []Finding{{Drift, files.Records, "records", err.Error()}}, nil
+	}
+	findings := append(declaredCells(e, files.Records, records), comparePages(files.Page, string(page), e.Page(records))...)
+	if len(findings) > 0 || bytesOnly {
+		return append(findings, Promises(e, records)...), nil
+	}
+	if len(records) > 0 {
+		t, err := faults.ParseTrial(records[0].Replay)
+		if err != nil {
+			return nil, err
+		}
+		o.Seed = t.Seed
+	}
+	rerun, err := Run(ctx, e, Filter{}, o)
+	if err != nil {
+		return nil, err
+	}
+	return append(compareRecords(records, rerun), Promises(e, rerun)...), nil
+}
+
+// Promises holds records against what their cells declare. It is silent about
+// cells that have no record.
+func Promises(e *Experiment, records []Record) []Finding {
+	cells := map[string]Cell{}
+	for _, c := range e.Cells {
+		cells[c.ID(e.Name)] = c
+	}
+	holds := map[string]bool{}
+	for _, c := range e.Columns {
+		holds[c.Name] = c.Holds
+	}
+	var findings []Finding
+	for _, r := range records {
+		declared := cells[r.ID].Declared
+		kept := declared == r.Judged() || declared == "" && r.Class().Word() != "BAD"
+		if kept && r.Class() != oracle.Unknown {
+			continue
+		}
+		f := Finding{Kind: Broken, Where: r.ID, From: declared, To: fmt.Sprintf("%s (replay %s)", r.Judged(), r.Replay)}
+		switch {
+		case r.Class() == oracle.Unknown:
+			f.Kind = Unjudged
+		case !holds[r.Column] && declared == "":
+			continue // baselines are meant to break
+		case !holds[r.Column]:
+			f.Kind = Note
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// declaredCells finds cells without a record, and records out of place.
+func declaredCells(e *Experiment, file string, records []Record) []Finding {
+	var want, have []string
+	for _, c := range e.Cells {
+		want = append(want, c.ID(e.Name))
+	}
+	for _, r := range records {
+		have = append(have, r.ID)
+	}
+	for i := range max(len(want), len(have)) {
+		if w, h := at(want, i), at(have, i); w != h {
+			return []Finding{{Drift, fmt.Sprintf("%s, line %d", file, i+1), w, h}}
+		}
+	}
+	return nil
+}
+
+// comparePages finds what differs in a page, cell by cell where a table's line
+// differs.
+func comparePages(file, committed, rendered string) []Finding {
+	if committed == rendered {
+		return nil
+	}
+	was, is := strings.Split(committed, "\n"), strings.Split(rendered, "\n")
+	var findings []Finding
+	var header []string
+	for i := range max(len(was), len(is)) {
+		w, s := at(was, i), at(is, i)
+		if strings.HasPrefix(at(is, i+1), "|---") {
+			header = cellsOf(s)
+		}
+		if w == s {
+			continue
+		}
+		line := fmt.Sprintf("%s, line %d", file, i+1)
+		cw, cs := cellsOf(w), cellsOf(s)
+		if len(cw) != len(cs) || len(cs) != len(header) {
+			findings = append(findings, Finding{Drift, line, cmp.Or(s, "an empty line"), cmp.Or(w, "an empty line")})
+			continue
+		}
+		for k := range cs {
+			if cw[k] != cs[k] {
+				findings = append(findings, Finding{Drift, fmt.Sprintf("%s, row %s, column %s", line, cs[0], header[k]), cs[k], cw[k]})
+			}
+		}
+	}
+	return findings
+}
+
+// cellsOf splits a line of a Markdown table at the pipes that aren't escaped.
+func cellsOf(line string) []string {
+	inner, ok := strings.CutPrefix(line, "| ")
+	if !ok {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(inner, " |"), " | ")
+}
+
+// compareRecords finds what differs between two runs of the same cells, field by
+// field.
+func compareRecords(committed, rerun []Record) []Finding {
+	var findings []Finding
+	for i := range min(len(committed), len(rerun)) {
+		was, is := fieldsOf(committed[i]), fieldsOf(rerun[i])
+		for k, name := range fieldNames {
+			if !bytes.Equal(was[k], is[k]) {
+				findings = append(findings, Finding{Drift, committed[i].ID + ", " + name, string(was[k]), string(is[k])})
+			}
+		}
+	}
+	return findings
+}
+
+// fieldNames are the names of a record's fields as they stand in its line.
+var fieldNames = func() (names []string) {
+	for f := range reflect.TypeFor[Record]().Fields() {
+		names = append(names, f.Tag.Get("json"))
+	}
+	return names
+}()
+
+// fieldsOf spells a record's fields in the order of fieldNames.
+func fieldsOf(r Record) [][]byte {
+	var fields [][]byte
+	for _, v := range reflect.ValueOf(r).Fields() {
+		spelled, err := json.Marshal(v.Interface())
+		if err != nil {
+			spelled = []byte(err.Error()) // EncodeRecords refuses such a record
+		}
+		fields = append(fields, spelled)
+	}
+	return fields
+}
+
+func at(of []string, i int) string {
+	if i < len(of) {
+		return of[i]
+	}
+	return ""
+}

@@ -1,0 +1,82 @@
+package experiments
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ErrOut is returned where results can't be written.
+var ErrOut = errors.New("experiments: results can't be written")
+
+// Files are where an experiment's results lie.
+type Files struct{ Records, Page string }
+
+// FilesOf names e's files in dir.
+func FilesOf(dir string, e *Experiment) Files {
+	base := filepath.Join(dir, strings.ReplaceAll(e.Name, "-", "_"))
+	return Files{Records: base + ".jsonl", Page: base + ".md"}
+}
+
+// Writable makes dir where it is missing, and returns ErrOut where no file can
+// be put in it. It leaves none behind.
+func Writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("%w to %s: %w", ErrOut, dir, err)
+	}
+	f, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return fmt.Errorf("%w to %s: %w", ErrOut, dir, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// Save writes e's records and page into dir. Each file is replaced whole: it is
+// what it was, or what it shall be. A nil error means that both are in place and
+// durable; other errors are ErrOut or ErrRecord.
+func Save(dir string, e *Experiment, records []Record) error {
+	encoded, err := EncodeRecords(records)
+	if err != nil {
+		return err
+	}
+	files := FilesOf(dir, e)
+	for _, file := range []struct {
+		path    string
+		content []byte
+	}{
+		{files.Records, encoded},
+		{files.Page, []byte(e.Page(records))},
+	} {
+		if err := replace(file.path, file.content); err != nil {
+			return fmt.Errorf("%w: %w", ErrOut, err)
+		}
+	}
+	return nil
+}
+
+// replace puts content at path by renaming a synced file over it.
+func replace(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name()) // nothing more can be done about a leftover
+		}
+	}()
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,138 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/interlock-bench/interlock-bench/faults"
+	"github.com/interlock-bench/interlock-bench/faults/history"
+)
+
+// Options say how a run goes. The zero value runs.
+type Options struct {
+	Seed     uint64                // of every trial; 0 is 1
+	Workers  int                   // trials at once; 0 is 2
+	Progress func(done, total int) // trials; called for each that ends, never twice at once; nil is silent
+	Keep     string                // folder that takes every trial's history; "" keeps none
+}
+
+// Errors of a run.
+var (
+	// ErrNoCell is returned where rows and columns are known, and no cell is in both.
+	ErrNoCell = errors.New("experiments: no cell")
+	// ErrTrial is returned where a trial could not be run. It says nothing of the
+	// column.
+	ErrTrial = errors.New("experiments: a trial could not be run")
+)
+
+// Run runs the cells of e that f selects and returns their records in declared
+// order, whatever order the trials ended in. The first trial that can't be run
+// ends the others, as ctx does; then there are no records. Errors are *NameError,
+// ErrNoCell, ErrTrial, and ctx's.
+func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, error) {
+	cells, err := f.cells(e)
+	if err != nil {
+		return nil, err
+	}
+	outcomes := make([][]Outcome, len(cells))
+	type job struct{ cell, trial int }
+	var jobs []job
+	for i, c := range cells {
+		if len(c.Trials) == 0 {
+			return nil, fmt.Errorf("%w: %s has none", ErrTrial, c.ID(e.Name))
+		}
+		outcomes[i] = make([]Outcome, len(c.Trials))
+		for k := range c.Trials {
+			jobs = append(jobs, job{i, k})
+		}
+	}
+	if o.Keep != "" {
+		if err := os.MkdirAll(o.Keep, 0o755); err != nil {
+			return nil, fmt.Errorf("%w: histories can't be kept: %w", ErrTrial, err)
+		}
+	}
+
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var mu sync.Mutex // guards next, done and calls of Progress
+	next, done := 0, 0
+	take := func() (job, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == len(jobs) || ctx.Err() != nil {
+			return job{}, false
+		}
+		next++
+		return jobs[next-1], true
+	}
+	var workers sync.WaitGroup
+	for range orElse(o.Workers, 2) {
+		workers.Go(func() {
+			for {
+				j, ok := take()
+				if !ok {
+					return
+				}
+				t := cells[j.cell].Trials[j.trial]
+				t.Seed = orElse(o.Seed, 1)
+				outcome, err := runTrial(ctx, e, t, o.Keep, j.trial)
+				if err != nil {
+					stop(err)
+					return
+				}
+				outcomes[j.cell][j.trial] = outcome
+				mu.Lock()
+				done++
+				if o.Progress != nil {
+					o.Progress(done, len(jobs))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var records []Record
+	for _, o := range outcomes {
+		records = append(records, merge(o))
+	}
+	return records, nil
+}
+
+func runTrial(ctx context.Context, e *Experiment, t faults.Trial, keep string, number int) (Outcome, error) {
+	o, err := e.Run(ctx, t)
+	if ctx.Err() != nil {
+		return o, context.Cause(ctx)
+	}
+	if err != nil {
+		return o, fmt.Errorf("%w: %s: %w", ErrTrial, t, err)
+	}
+	o.Trial = t
+	if keep == "" {
+		return o, nil
+	}
+	name := strings.ReplaceAll(CellID(t.Experiment, t.Table, t.Row, t.Column), "/", "_")
+	file, err := os.Create(filepath.Join(keep, fmt.Sprintf("%s_%d.jsonl", name, number+1)))
+	if err == nil {
+		err = errors.Join(history.Encode(file, o.History), file.Close())
+	}
+	if err != nil {
+		return o, fmt.Errorf("%w: its history can't be kept: %w", ErrTrial, err)
+	}
+	return o, nil
+}
+
+func orElse[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
