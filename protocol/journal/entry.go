@@ -64,9 +64,10 @@ type Entry struct {
 	// Stamped by the store.
 	Segment uint64    `json:"segment"`
 	Seq     Seq       `json:"seq"`
-	Time    time.Time `json:"time"` // wall time of the append, UTC
-	Prev    Hash      `json:"prev"` // hash of the effect's previous entry; zero for its first
-	Hash    Hash      `json:"hash"` // over everything else in the entry
+	Time    time.Time `json:"time"`   // wall time of the append, UTC
+	Prev    Hash      `json:"prev"`   // hash of the effect's previous entry; zero for its first and for entries without effect
+	Before  Hash      `json:"before"` // hash of the log's previous entry; zero for the first
+	Hash    Hash      `json:"hash"`   // over everything else in the entry, as Sum says
 
 	// Given by the caller.
 	Kind   Kind            `json:"kind"`

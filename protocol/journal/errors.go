@@ -15,6 +15,7 @@ var (
 	ErrNamespace = errors.New("journal: belongs to another namespace")
 	ErrUnsafe    = errors.New("journal: file, owner, mode or file system is not safe to use")
 	ErrFull      = errors.New("journal: no room left")
+	ErrMode      = errors.New("journal: opened in a mode that doesn't allow this")
 	ErrClosed    = errors.New("journal: closed")
 )
 

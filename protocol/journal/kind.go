@@ -20,6 +20,7 @@ const (
 	Fenced     Kind = 9  // a fence is about to be asked for; its position is the token
 	TakenOver  Kind = 10 // a claim changed hands without proof of death
 	Resolved   Kind = 11 // a person settled what was ambiguous
+	Conflicted Kind = 12 // another payload for it was refused; settles nothing
 
 	Granted Kind = 32 // a principal granted a lease
 	Revoked Kind = 33 // a principal revoked one
@@ -33,8 +34,23 @@ var kindNames = map[Kind]string{
 	Proposed: "PROPOSED", Authorized: "AUTHORIZED", Dispatched: "DISPATCHED", NotSent: "NOT_SENT",
 	Committed: "COMMITTED", Refused: "REFUSED", Ambiguous: "AMBIGUOUS", Unresolved: "UNRESOLVED",
 	Fenced: "FENCED", TakenOver: "TAKEN_OVER", Resolved: "RESOLVED",
-	Granted: "GRANTED", Revoked: "REVOKED",
+	Conflicted: "CONFLICTED",
+	Granted:    "GRANTED", Revoked: "REVOKED",
 	Opened: "OPENED", Suspect: "SUSPECT", Seal: "SEAL",
+}
+
+// Proposes reports whether an entry of this kind opens its effect.
+func (k Kind) Proposes() bool { return k == Proposed }
+
+// Attempts reports whether an entry of this kind says that a request of its
+// effect may be on its way.
+func (k Kind) Attempts() bool { return k == Dispatched || k == Suspect }
+
+// Settles reports whether an entry of this kind is an outcome of its effect: it
+// may use the reserve of a full disk, and without a new proposal no attempt
+// follows it.
+func (k Kind) Settles() bool {
+	return k == Committed || k == Refused || k == Ambiguous || k == Resolved
 }
 
 // String is the kind's word, or KIND(n) for a number this version doesn't know.

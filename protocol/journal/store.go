@@ -26,7 +26,10 @@ type Store interface {
 	// returns an error nothing is appended and Update returns that error as it
 	// is; when it returns no entries Update still waits for what fn saw. The
 	// entries come back stamped. A nil error means durable. Any error that is
-	// not fn's own leaves open whether the entries survive, and poisons.
+	// not fn's own leaves open whether the entries survive: that of ctx, because
+	// others sync what was appended after the caller has left; any other
+	// poisons, unless it says that nothing was appended (ErrFull alone, ErrMode,
+	// an entry that can't be written).
 	Update(ctx context.Context, fn func(Head) ([]Entry, error)) ([]Entry, error)
 
 	// View catches up and calls fn with the lock held. It takes no append lock
@@ -61,23 +64,6 @@ type Head struct {
 	Seq     Seq       // last entry applied; 0 in an empty log
 	Hash    Hash      // its hash; zero in an empty log
 	Durable Seq       // highest entry that this process synced, or that a later record proves durable
+	Proven  Seq       // highest entry that a later record proves durable: no damage can have it taken for a tear
 	Now     time.Time // wall time that appended entries will be stamped with
-}
-
-// Claim is held from Store.Claim to Release, or to the death of its process.
-type Claim struct {
-	Effect ID
-	// Proven says that whoever held the claim before is known to be dead or to
-	// have released it. False after a takeover without proof of death.
-	Proven  bool
-	release func()
-}
-
-// Release gives the claim up. It is called after the outcome was appended, or
-// after that failed; calling it again does nothing.
-func (c *Claim) Release() {
-	if c != nil && c.release != nil {
-		c.release()
-		c.release = nil
-	}
 }

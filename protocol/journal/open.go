@@ -1,0 +1,372 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+const lockName = "lock"
+
+// Cut is a damaged tail that was taken off a segment.
+type Cut struct {
+	File     string
+	Offset   int64 // where the segment ends now
+	Bytes    int64 // what was behind that
+	Why      string
+	Suspects []ID // effects marked SUSPECT for it
+}
+
+func (l *Log) open() error {
+	if len(l.o.Namespace) > maxNamespace {
+		return fmt.Errorf("%w: a namespace has at most %d bytes, this one has %d", ErrNamespace, maxNamespace, len(l.o.Namespace))
+	}
+	if err := checkDir(l.path, l.o.Mode != Reader && l.o.Namespace != ""); err != nil {
+		return err
+	}
+	switch l.o.Mode {
+	case Reader:
+		return l.lookOn()
+	case Appender:
+		return l.openAppender()
+	}
+	return l.openOwner()
+}
+
+// openOwner is the opening that the package comment describes. Its order is what
+// makes it repeatable: read and refuse before anything is changed; begin the new
+// segment before an empty one goes, so that its number is not used again (C29);
+// suspects durable before their evidence is cut (C28).
+func (l *Log) openOwner() error {
+	if err := l.takeLock(syscall.F_WRLCK); err != nil {
+		return err
+	}
+	if err := l.lock.write(l.me); err != nil {
+		return err
+	}
+	l.o.Trace.At(Locked, "")
+	if err := l.dir.Sync(); err != nil {
+		return fmt.Errorf("journal: sync %s: %w", l.path, err)
+	}
+	if err := l.list(true); err != nil {
+		return err
+	}
+	l.dropEmpty()
+	d, err := l.follow()
+	if err != nil {
+		return err
+	}
+	tails, err := l.tails(d)
+	if err != nil {
+		return err
+	}
+	l.o.Trace.At(Verified, "")
+
+	if err := l.startSegment(); err != nil {
+		return err
+	}
+	if err := l.markSuspects(tails); err != nil {
+		return err
+	}
+	for _, t := range tails {
+		if err := l.cut(t); err != nil {
+			return err
+		}
+	}
+	for _, n := range l.loose {
+		if err := l.dir.Remove(segmentName(n)); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+	l.me.Segment = l.cur.segment
+	return l.lock.write(l.me)
+}
+
+// openAppender opens under the append lock, like an update.
+func (l *Log) openAppender() error {
+	if err := l.takeLock(syscall.F_RDLCK); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := l.lock.wait(ctx, appendByte); err != nil {
+		return fmt.Errorf("%w: %w", l.lock.held(), err)
+	}
+	defer l.lock.release(appendByte)
+	if err := l.dir.Sync(); err != nil {
+		return fmt.Errorf("journal: sync %s: %w", l.path, err)
+	}
+	if err := l.list(true); err != nil {
+		return err
+	}
+	if err := l.followAndCut(); err != nil {
+		return err
+	}
+	if l.cur == nil {
+		if err := l.startSegment(); err != nil {
+			return err
+		}
+	}
+	l.durable, l.safe = l.seq, l.cur.off // list synced it, and it was read from the disk
+	if l.seq == 0 {
+		if err := l.appendOpened(); err != nil {
+			return err
+		}
+	}
+	l.me.Segment = l.cur.segment
+	if err := l.lock.write(l.me); err != nil {
+		return err
+	}
+	l.lock.info = l.lock.read()
+	return nil
+}
+
+// takeLock opens the lock file and locks it for life.
+func (l *Log) takeLock(typ int16) error {
+	var err error
+	if l.lock, err = openLockFile(filepath.Join(l.path, lockName), true); err != nil {
+		return err
+	}
+	ok, err := l.lock.try(lifeByte, typ)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return l.lock.held()
+	}
+	return l.lock.check()
+}
+
+// dropEmpty takes segments that hold nothing off the end of the chain.
+func (l *Log) dropEmpty() {
+	for n := len(l.chain); n > 0 && l.chain[n-1].size <= sector; n-- {
+		l.loose = append(l.loose, l.chain[n-1].number)
+		l.chain = l.chain[:n-1]
+	}
+}
+
+// tail is what is to be cut off a segment.
+type tail struct {
+	segment uint64
+	off     int64
+	why     string
+	survey
+	suspects []ID
+}
+
+// tails are what has to be cut: the damaged end d of the last segment, and what
+// an opening that died left behind the good end of one before. It refuses damage
+// to what is proven durable.
+func (l *Log) tails(d *damage) ([]tail, error) {
+	var tails []tail
+	for i := 0; i+1 < len(l.chain); i++ {
+		end := l.chain[i+1].prevEnd
+		if l.chain[i].size <= end {
+			continue
+		}
+		f, err := l.dir.Open(segmentName(l.chain[i].number), false)
+		if err != nil {
+			return nil, fmt.Errorf("journal: %w", err)
+		}
+		s, err := newCursor(f, l.chain[i].number).survey(end)
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		tails = append(tails, tail{segment: l.chain[i].number, off: end, why: "an earlier opening left it", survey: s})
+	}
+	if d != nil {
+		s, err := l.cur.survey(d.off)
+		if err != nil {
+			return nil, err
+		}
+		if s.proves(l.seq + 1) {
+			return nil, l.corrupt(l.cur.segment, d.off, d.why)
+		}
+		tails = append(tails, tail{segment: l.cur.segment, off: d.off, why: d.why, survey: s})
+	}
+	return tails, nil
+}
+
+// startSegment begins a new segment behind everything that was read, and the
+// log itself where there is none. The header is durable before a frame is
+// written.
+func (l *Log) startSegment() error {
+	if l.seq == 0 && l.o.Namespace == "" {
+		return fmt.Errorf("journal: no log is in %s, and without a namespace none is made: %w", l.path, fs.ErrNotExist)
+	}
+	s := segment{number: l.highest + 1, first: l.seq + 1, before: l.hash, created: l.now(), namespace: l.o.Namespace}
+	if n := len(l.chain); n > 0 {
+		s.epoch, s.prev, s.prevEnd = l.chain[n-1].epoch, l.chain[n-1].number, l.cur.off
+	}
+	f, err := l.dir.Open(segmentName(s.number), true)
+	if err != nil {
+		return full(fmt.Errorf("journal: %w", err))
+	}
+	if err := errors.Join(writeAll(f, s.encode(), 0), f.Sync(), l.dir.Sync()); err != nil {
+		f.Close()
+		return fmt.Errorf("journal: begin %s: %w", segmentName(s.number), err)
+	}
+	l.use(f, s.number)
+	l.chain, l.highest = append(l.chain, s), s.number
+	l.o.Trace.At(SegmentStarted, "")
+	if l.seq == 0 {
+		return l.appendOpened()
+	}
+	return nil
+}
+
+// opened is the body of an OPENED entry.
+type opened struct {
+	Namespace string `json:"namespace"`
+	Format    int    `json:"format"`
+	Epoch     uint64 `json:"epoch"`
+}
+
+func (l *Log) appendOpened() error {
+	body, err := json.Marshal(opened{l.o.Namespace, Format, l.chain[len(l.chain)-1].epoch})
+	if err != nil {
+		return err
+	}
+	return l.appendNow([]Entry{{Kind: Opened, Body: body}})
+}
+
+// appendNow appends entries during an opening.
+func (l *Log) appendNow(entries []Entry) error {
+	if _, err := l.step(func(Head) ([]Entry, error) { return entries, nil }); err != nil {
+		return err
+	}
+	return l.flushAlone()
+}
+
+// suspicion is the body of a SUSPECT entry.
+type suspicion struct {
+	Segment uint64 `json:"segment"` // the cut: where it was, and why
+	Offset  int64  `json:"offset"`
+	Why     string `json:"why"`
+	Token   *Token `json:"token,omitempty"` // of the attempt, where its header was readable
+}
+
+// markSuspects appends a SUSPECT entry for each effect that may have had an
+// attempt in a tail: those with a readable header of one, or, where some header
+// can't be read, every effect without an outcome.
+func (l *Log) markSuspects(tails []tail) error {
+	bodies := map[ID]suspicion{}
+	var order []ID
+	for i, t := range tails {
+		mark := func(id ID, token *Token) {
+			if _, ok := bodies[id]; id.IsZero() || ok || l.trails[id].kind == Suspect {
+				return // marked already, perhaps by the opening that left this tail
+			}
+			bodies[id] = suspicion{t.segment, t.off, t.why, token}
+			order = append(order, id)
+			tails[i].suspects = append(tails[i].suspects, id)
+		}
+		for _, h := range t.headers {
+			if h.kind.Attempts() {
+				mark(h.effect, &Token{h.segment, h.seq})
+			}
+		}
+		if t.unreadable {
+			for _, h := range t.headers {
+				if h.kind.Proposes() {
+					mark(h.effect, nil)
+				}
+			}
+			for _, id := range l.unsettled() {
+				mark(id, nil)
+			}
+		}
+	}
+	if len(order) == 0 {
+		return nil
+	}
+	entries := make([]Entry, len(order))
+	for i, id := range order {
+		body, err := json.Marshal(bodies[id])
+		if err != nil {
+			return err
+		}
+		entries[i] = Entry{Kind: Suspect, Effect: id, Body: body}
+	}
+	if err := l.appendNow(entries); err != nil {
+		return err
+	}
+	l.o.Trace.At(SuspectsMarked, "")
+	return nil
+}
+
+// unsettled are the effects that were proposed and have no outcome, in the order
+// of their proposals.
+func (l *Log) unsettled() []ID {
+	var ids []ID
+	for id, t := range l.trails {
+		if t.opened != 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b ID) int { return cmp.Compare(l.trails[a].opened, l.trails[b].opened) })
+	return ids
+}
+
+// cut takes a tail off its segment.
+func (l *Log) cut(t tail) error {
+	f, err := l.dir.Open(segmentName(t.segment), false)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if err := errors.Join(f.Truncate(t.off), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("journal: cut %s: %w", segmentName(t.segment), err)
+	}
+	l.cuts = append(l.cuts, Cut{filepath.Join(l.path, segmentName(t.segment)), t.off, t.bytes, t.why, t.suspects})
+	l.o.Trace.At(TailCut, "")
+	return nil
+}
+
+// catchUp brings an appender that holds the append lock to the end of the log,
+// with everything in it durable.
+func (l *Log) catchUp() error {
+	if err := l.listIfChanged(); err != nil {
+		return err
+	}
+	if err := l.checkLast(); err != nil {
+		return err
+	}
+	if err := l.followAndCut(); err != nil {
+		return err
+	}
+	return l.settle()
+}
+
+// followAndCut reads to the end of the log and cuts a damaged tail in place. It
+// is called with the append lock held. A tail that may hide an attempt is left
+// to an owner.
+func (l *Log) followAndCut() error {
+	d, err := l.follow()
+	if d == nil || err != nil {
+		return err
+	}
+	s, err := l.cur.survey(d.off)
+	if err != nil {
+		return err
+	}
+	if s.proves(l.seq + 1) {
+		return l.corrupt(l.cur.segment, d.off, d.why)
+	}
+	attempt := slices.ContainsFunc(s.headers, func(h header) bool { return h.kind.Attempts() })
+	if attempt || s.unreadable && len(l.unsettled()) > 0 {
+		return fmt.Errorf("%w: %s has a damaged tail that may hide an attempt; open it as its owner first", ErrMode, l.path)
+	}
+	l.cur.buf = l.cur.buf[:0]
+	if err := l.cut(tail{segment: l.cur.segment, off: d.off, why: d.why, survey: s}); err != nil {
+		return l.poison(err)
+	}
+	return nil
+}
