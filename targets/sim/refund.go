@@ -50,6 +50,7 @@ type refund struct {
 	history.Request
 	premises map[string]json.RawMessage
 	bad      bool // can't be read as a refund
+	life     int  // of the service, that read it
 
 	accepted time.Duration
 	due      time.Duration

@@ -189,7 +189,7 @@ func (s *Server) arm(r *refund) {
 	if r.stop != nil {
 		r.stop()
 	}
-	r.stop = s.host.After(max(0, r.due-s.host.Mono()), "landing of "+r.subject(), func() { s.land(r) })
+	r.stop = s.host.After(max(0, r.due-s.host.Mono()), fmt.Sprintf("landing of request %06d", r.Number), func() { s.land(r) })
 }
 
 // handleRefund reads, accepts, applies and answers. A client that dies before
@@ -211,9 +211,8 @@ func (s *Server) handleRefund(w http.ResponseWriter, req *http.Request) {
 	r.bad = r.read(body, req.Header.Get(HeaderPremises)) != nil
 
 	s.mu.Lock()
-	life := s.life
 	s.number++
-	r.Number = s.number
+	r.Number, r.life = s.number, s.life
 	s.visit(req, r.Number)
 	s.host.Record(history.Requested, r.subject(), r.Request)
 	s.mu.Unlock()
@@ -222,7 +221,7 @@ func (s *Server) handleRefund(w http.ResponseWriter, req *http.Request) {
 	}
 	s.mu.Lock()
 	var a *answer
-	forgotten := life != s.life || s.meets(LoseRequest)
+	forgotten := r.life != s.life || s.meets(LoseRequest)
 	if !forgotten {
 		a = s.admit(r)
 	}
@@ -232,12 +231,12 @@ func (s *Server) handleRefund(w http.ResponseWriter, req *http.Request) {
 	case a != nil:
 		s.settle(r, a)
 	default:
-		s.accept(r, life)
+		s.accept(r)
 	}
-	s.await(req.Context(), life, r)
+	s.await(req.Context(), r)
 
 	s.mu.Lock()
-	a, lost := r.answer, r.withheld || life != s.life
+	a, lost := r.answer, r.withheld || r.life != s.life
 	s.mu.Unlock()
 	if a == nil || lost {
 		panic(http.ErrAbortHandler)
@@ -268,14 +267,14 @@ func (r *refund) read(body []byte, premises string) error {
 // accept lets a request that stands in the queue land. The timer is armed before
 // the point is passed: where the client dies at it, or the service, the request
 // lands when the clock moves next, or when Up says.
-func (s *Server) accept(r *refund, life int) {
+func (s *Server) accept(r *refund) {
 	s.mu.Lock()
 	s.arm(r)
 	s.mu.Unlock()
 	alive := s.pass(Accepted, r)
 
 	s.mu.Lock()
-	if life != s.life {
+	if r.life != s.life {
 		s.mu.Unlock()
 		return
 	}
@@ -326,16 +325,20 @@ func (s *Server) pass(p trace.Point, r *refund) (alive bool) {
 	return !r.gone
 }
 
-// settle records the answer and wakes the handler. To a dead client there is
-// none.
+// settle records the answer and wakes the handler. To a dead client, or from a
+// service that died since, there is none.
 func (s *Server) settle(r *refund, a *answer) {
 	s.mu.Lock()
-	gone := r.gone
+	silent := r.gone || r.life != s.life
 	s.mu.Unlock()
-	if gone || !s.pass(AnswerReady, r) {
+	if silent || !s.pass(AnswerReady, r) {
 		return
 	}
 	s.mu.Lock()
+	if r.life != s.life {
+		s.mu.Unlock()
+		return
+	}
 	r.answer, r.withheld = a, s.meets(DropAnswer)
 	s.host.Record(history.Answered, r.subject(), history.Reply{Request: r.Number, Code: a.code, Word: a.Word, Withheld: r.withheld})
 	h := r.held
@@ -359,12 +362,12 @@ func (h *hold) end() {
 
 // await lets a client wait until its answer is there, the service dies or ctx
 // ends. It returns at once where there is nothing to wait for.
-func (s *Server) await(ctx context.Context, life int, r *refund) {
+func (s *Server) await(ctx context.Context, r *refund) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := &hold{cancel: cancel, left: make(chan struct{})}
 	s.mu.Lock()
-	if ready := r.answer != nil && !r.withheld; ready || r.gone || life != s.life {
+	if ready := r.answer != nil && !r.withheld; ready || r.gone || r.life != s.life {
 		s.mu.Unlock()
 		return
 	}
