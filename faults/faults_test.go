@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -12,7 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,6 +86,18 @@ func get(c *faults.Child, t task, path string, timeout time.Duration) (string, e
 	return string(text), err
 }
 
+// lock takes a kernel lock on a file beside the service's socket.
+func lock(t task) (unlock func()) {
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(t.Service), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		panic(err)
+	}
+	return func() { f.Close() }
+}
+
 // note is the body of what the test programs tell.
 type note struct {
 	Text  string        `json:"text"`
@@ -117,6 +133,14 @@ var programs = map[string]func(c *faults.Child, t task){
 	// A request whose answer never comes and that nobody limits.
 	"stuck": func(c *faults.Child, t task) {
 		get(c, t, "/withhold", 0)
+	},
+	// A timer that is armed while the process stands still.
+	"stands": func(c *faults.Child, _ task) {
+		ctx, cancel := c.Timeout(context.Background(), time.Minute)
+		c.At("one", "")
+		c.Tell(said, "", note{Text: fmt.Sprint(context.Cause(ctx) == context.DeadlineExceeded), Mono: c.Mono()})
+		cancel()
+		c.Tell(history.Finished, "", nil)
 	},
 	// Silence.
 	"silent": func(c *faults.Child, _ task) {
@@ -156,22 +180,24 @@ var programs = map[string]func(c *faults.Child, t task){
 	"clocks": func(c *faults.Child, _ task) {
 		var answer string
 		err := c.Ask("weather", 7, &answer)
-		c.Tell(said, "", note{Text: fmt.Sprint(answer, err, c.Now().Format(time.RFC3339)), Mono: c.Mono()})
+		c.Tell(said, "", note{Text: fmt.Sprint(answer, err, c.Now().Format(time.RFC3339), c.Mono())})
 		err = c.Ask("nothing", nil, nil)
 		c.Tell(said, "", note{Text: fmt.Sprint(err != nil)})
 		c.Tell(history.Finished, "", nil)
 	},
-	// A lock in a file, held over the first point and released before the second.
+	// A kernel lock, held over one point or two and released before the last.
 	"locked": func(c *faults.Child, t task) {
-		lock := filepath.Join(filepath.Dir(t.Service), "lock")
-		if err := os.WriteFile(lock, nil, 0o600); err != nil {
-			panic(err)
-		}
+		unlock := lock(t)
+		c.At("locked", "")
+		unlock()
+		c.At("released", "")
+		c.Tell(history.Finished, "", nil)
+	},
+	"locked-long": func(c *faults.Child, t task) {
+		unlock := lock(t)
 		c.At("locked", "")
 		c.At("still-locked", "")
-		if err := os.Remove(lock); err != nil {
-			panic(err)
-		}
+		unlock()
 		c.At("released", "")
 		c.Tell(history.Finished, "", nil)
 	},
@@ -205,7 +231,9 @@ var programs = map[string]func(c *faults.Child, t task){
 type world struct {
 	stage   *faults.Stage
 	service faults.Role
+	task    *task
 	server  *http.Server
+	busy    sync.WaitGroup
 	acts    map[string]func(proceed func(...trace.Point)) error
 }
 
@@ -215,7 +243,7 @@ func newWorld(s *faults.Stage, t *task) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{stage: s, service: s.As("service")}
+	w := &world{stage: s, service: s.As("service"), task: t, acts: map[string]func(func(...trace.Point)) error{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/apply", func(rw http.ResponseWriter, r *http.Request) {
 		if w.service.Pass("sim/applied", "") {
@@ -226,7 +254,11 @@ func newWorld(s *faults.Stage, t *task) (*world, error) {
 		w.service.Record(history.Answered, "", history.Reply{Word: "ok", Withheld: true})
 		s.Withhold(r.Context())
 	})
-	w.server = &http.Server{Handler: mux}
+	w.server = &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.busy.Add(1)
+		defer w.busy.Done()
+		mux.ServeHTTP(rw, r)
+	})}
 	go w.server.Serve(listener)
 	return w, nil
 }
@@ -245,7 +277,7 @@ func (w *world) Answer(what string, question json.RawMessage) (any, error) {
 	return "fine, " + string(question), nil
 }
 
-func (w *world) Idle(ctx context.Context) error { return nil }
+func (w *world) Idle(context.Context) error { w.busy.Wait(); return nil }
 
 func (w *world) Close() error { return w.server.Close() }
 
@@ -317,6 +349,9 @@ func lines(h history.History) (out []string) {
 		case said:
 			n, _ := history.Body[note](e)
 			line += " " + n.Text
+			if n.Mono != 0 {
+				line += " " + n.Mono.String()
+			}
 		case history.Acted:
 			a, _ := history.Body[history.Action](e)
 			line += " " + a.Action
@@ -330,6 +365,20 @@ func lines(h history.History) (out []string) {
 		out = append(out, line)
 	}
 	return out
+}
+
+// revocation is an act that waits for the lock of the locked programs.
+func revocation(until ...trace.Point) func(*world) {
+	return func(w *world) {
+		w.acts["revoke"] = func(proceed func(...trace.Point)) error {
+			w.stage.As("principal").Record(history.Revoking, "", nil)
+			proceed(until...)
+			unlock := lock(*w.task)
+			w.stage.As("principal").Record(history.Revoked, "", nil)
+			unlock()
+			return nil
+		}
+	}
 }
 
 func TestTrials(t *testing.T) {
@@ -369,10 +418,10 @@ func TestTrials(t *testing.T) {
 			name: "act at a point", why: "the act and what it records come before anything else of the process",
 			program: "steps", faults: []string{"change@one#1"},
 			setup: func(w *world) {
-				w.acts = map[string]func(func(...trace.Point)) error{"change": func(func(...trace.Point)) error {
+				w.acts["change"] = func(func(...trace.Point)) error {
 					w.stage.As("person").Record(history.Changed, "", nil)
 					return nil
-				}}
+				}
 			},
 			want: []string{"worker#1 started", "worker#1 passed one", "supervisor acted change", "person changed",
 				"worker#1 passed two", "worker#1 said done", "worker#1 finished"},
@@ -389,11 +438,77 @@ func TestTrials(t *testing.T) {
 			want:    []string{"worker#1 started", "worker#1 passed one", "worker#1 exited 3"},
 		},
 		{
-			name: "a wait while the process stands still", why: "the world's time passes at a fault as well",
-			program: "clocks", faults: []string{"wait:1h@none#1"},
-			want: []string{"worker#1 started", "worker#1 said fine, 7<nil>2026-01-02T04:04:05Z", "worker#1 said true", "worker#1 finished",
-				"supervisor unfired wait:1h@none#1"},
-			setup: func(w *world) { w.stage.Skew(time.Hour) },
+			name: "clocks and questions", why: "skew moves the wall clock alone; the world answers, or refuses",
+			program: "clocks", setup: func(w *world) { w.stage.Skew(time.Hour) },
+			want: []string{"worker#1 started", "worker#1 said fine, 7<nil>2026-01-02T04:04:05Z0s", "worker#1 said true", "worker#1 finished"},
+		},
+		{
+			name: "a wait while the process stands still", why: "time passes at a fault as well",
+			program: "stands", faults: []string{"wait:1h@one#1"},
+			setup: func(w *world) {
+				w.stage.After(time.Minute, "landing", func() { w.service.Pass("landed", "") })
+			},
+			want: []string{"worker#1 started", "worker#1 passed one", "supervisor acted wait:1h", "service passed landed", "worker#1 said true 1h0m0s", "worker#1 finished"},
+		},
+		{
+			name: "time", why: "the timer of the request fires, as its answer is withheld, and the wait takes its time",
+			program: "timeout",
+			want:    []string{"worker#1 started", "service answered", "worker#1 said true 10s", "worker#1 said <nil> 40s", "worker#1 finished"},
+		},
+		{
+			name: "time after a death", why: "the second start goes on with the trial's clock; nothing of the first start is waited for",
+			program: "timeout", faults: []string{"kill@landed#1"}, outage: []string{"wait 1h"},
+			setup: func(w *world) {
+				w.stage.After(5*time.Second, "landing", func() { w.service.Pass("landed", "") })
+			},
+			want: []string{"worker#1 started", "service answered", "service passed landed", "worker#1 killed", "supervisor acted wait 1h",
+				"worker#2 started", "service answered", "worker#2 said true 1h0m15s", "worker#2 said <nil> 1h0m45s", "worker#2 finished"},
+		},
+		{
+			name: "two flows", why: "time moves only when both wait, to the earlier of the two",
+			program: "flows",
+			want:    []string{"worker#1 started", "worker#1 said flow 1 1m0s", "worker#1 said flow 2 2m0s", "worker#1 finished"},
+		},
+		{
+			name: "a wait that a timer ends", why: "it ends at the timer's time, and the next wait counts from there",
+			program: "interrupted",
+			want:    []string{"worker#1 started", "worker#1 said true true 1m0s", "worker#1 said <nil> 1h1m0s", "worker#1 finished"},
+		},
+		{
+			name: "the world's deadlines in order", why: "what is due at once happens in the order of its names, and before the process goes on",
+			program: "timeout",
+			setup: func(w *world) {
+				for _, what := range []string{"b", "a"} {
+					w.stage.After(10*time.Second, what, func() { w.service.Pass(trace.Point(what), "") })
+				}
+				stop := w.stage.After(time.Second, "never", func() { w.service.Pass("never", "") })
+				stop()
+			},
+			want: []string{"worker#1 started", "service answered", "service passed a", "service passed b", "worker#1 said true 10s", "worker#1 said <nil> 40s", "worker#1 finished"},
+		},
+		{
+			name: "an act that needs the process to go on", why: "the process is held at its next point until the act has returned",
+			program: "locked", faults: []string{"revoke@locked#1"}, setup: revocation(),
+			want: []string{"worker#1 started", "worker#1 passed locked", "supervisor acted revoke", "principal revoking", "principal revoked",
+				"worker#1 passed released", "worker#1 finished"},
+		},
+		{
+			name: "an act that needs the process to pass more points", why: "the act says where the process is held",
+			program: "locked-long", faults: []string{"revoke@locked#1"}, setup: revocation("released"),
+			want: []string{"worker#1 started", "worker#1 passed locked", "supervisor acted revoke", "principal revoking", "worker#1 passed still-locked", "principal revoked",
+				"worker#1 passed released", "worker#1 finished"},
+		},
+		{
+			name: "a kill beside an act", why: "the kernel frees what the dead process held; the act ends before anything goes on",
+			program: "locked-long", faults: []string{"revoke@locked#1", "kill@still-locked#1"}, setup: revocation("released"),
+			want: []string{"worker#1 started", "worker#1 passed locked", "supervisor acted revoke", "principal revoking", "worker#1 passed still-locked", "principal revoked",
+				"worker#1 killed", "worker#2 started", "worker#2 passed locked", "worker#2 passed still-locked", "worker#2 passed released", "worker#2 finished"},
+		},
+		{
+			name: "a lossy file", why: "a kill takes what was not synced, and only that",
+			program: "lossy", faults: []string{"kill@written#1"},
+			want: []string{"worker#1 started", "worker#1 said synced and not", "worker#1 passed written", "worker#1 killed",
+				"worker#2 started", "worker#2 said synced", "worker#2 passed written", "worker#2 finished"},
 		},
 		{
 			name: "nothing will ever happen", why: "all flows blocked without a deadline is known at once",
@@ -411,5 +526,206 @@ func TestTrials(t *testing.T) {
 				t.Errorf("%s: %s (-want +got):\n%s\n%s", p.Trial, test.why, diff, text(t, h))
 			}
 		})
+	}
+}
+
+// TestSettle: what may still land lands after the last process is done.
+func TestSettle(t *testing.T) {
+	p := planFor(t, "exit", func(w *world) {
+		w.stage.After(time.Minute, "landing", func() { w.service.Pass("landed", "") })
+		w.stage.After(time.Hour, "too late", func() { w.service.Pass("too-late", "") })
+	})
+	p.Settle = 30 * time.Minute
+	h := run(t, p)
+	if last := h[len(h)-1]; last.Point != "landed" || last.At != time.Minute {
+		t.Errorf("the last event is %s %s at %v, want landed at 1m", last.Kind, last.Point, last.At)
+	}
+}
+
+// TestHungSilent: a process without a sign of life is ended, with its stacks.
+func TestHungSilent(t *testing.T) {
+	p := plan(t, "silent")
+	p.Patience = 200 * time.Millisecond
+	h := run(t, p)
+	last := h[len(h)-1]
+	if last.Kind != history.Hung {
+		t.Fatalf("the last event is %s, want hung:\n%s", last.Kind, text(t, h))
+	}
+	exit, err := history.Body[history.Exit](last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(exit.Text, "time.Sleep") || strings.Contains(exit.Text, "0x") {
+		t.Errorf("the stacks don't show where it hangs, or show addresses:\n%s", exit.Text)
+	}
+}
+
+// TestSameHistory: a trial that is run again gives the same bytes, also beside
+// others.
+func TestSameHistory(t *testing.T) {
+	plans := map[string]func() faults.Plan{
+		"request": func() faults.Plan { return plan(t, "request", "kill@sim/applied#1", "kill@none#1") },
+		"timeout": func() faults.Plan { return plan(t, "timeout", "kill@none#1") },
+		"revoke":  func() faults.Plan { return planFor(t, "locked-long", revocation("released"), "revoke@locked#1") },
+		"exit":    func() faults.Plan { return plan(t, "exit") },
+	}
+	for name, fresh := range plans {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := text(t, run(t, fresh()))
+			for range 19 {
+				if diff := cmp.Diff(first, text(t, run(t, fresh()))); diff != "" {
+					t.Fatalf("two runs differ (-first +this):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestCancel: an interrupted trial leaves no process, no folder and no goroutine.
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var dir string
+	p := planFor(t, "silent", func(w *world) {
+		dir = w.stage.Dir()
+		w.acts["interrupt"] = func(func(...trace.Point)) error { cancel(); return nil }
+	}, "interrupt@one#1")
+	var child *exec.Cmd
+	command := p.Command
+	p.Command = func(start int) *exec.Cmd { child = command(start); return child }
+
+	h, err := faults.Run(ctx, p)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("Run returned %v, want the context's error\n%s", err, text(t, h))
+	}
+	if child.ProcessState == nil {
+		t.Error("the process was not waited for")
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder of the trial is still there: %v", err)
+	}
+	noneLeft(t)
+}
+
+// noneLeft fails where a goroutine that the package started is still at work.
+func noneLeft(t *testing.T) {
+	t.Helper()
+	var left string
+	for range 10_000 { // one that has said that it is done may still be ending
+		left = ""
+		stacks := make([]byte, 1<<20)
+		for _, g := range strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+			if strings.Contains(g, "interlock-bench/faults.(*") {
+				left += g + "\n\n"
+			}
+		}
+		if left == "" {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Errorf("goroutines are left:\n%s", left)
+}
+
+// TestNoneLeft: after trials of all kinds nothing of them is at work.
+func TestNoneLeft(t *testing.T) {
+	run(t, plan(t, "request", "kill@sim/applied#1"))
+	run(t, plan(t, "timeout"))
+	run(t, plan(t, "stuck"))
+	run(t, planFor(t, "locked", revocation(), "revoke@locked#1"))
+	noneLeft(t)
+}
+
+// TestUnknownAct: what the harness can't do is its failure, not an event of a
+// judged trial.
+func TestUnknownAct(t *testing.T) {
+	for _, p := range []faults.Plan{plan(t, "steps", "dance@one#1"), plan(t, "steps", "kill@one#1")} {
+		p.Outage = []string{"dance"}
+		if h, err := faults.Run(t.Context(), p); err == nil {
+			t.Errorf("%s: no error\n%s", p.Trial, text(t, h))
+		}
+	}
+}
+
+// TestActThatHangs: an act that never returns ends the trial, not the caller.
+func TestActThatHangs(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	p := planFor(t, "steps", func(w *world) {
+		w.acts["hang"] = func(func(...trace.Point)) error { <-hang; return nil }
+	}, "hang@one#1")
+	p.Patience = 100 * time.Millisecond
+	if h, err := faults.Run(t.Context(), p); err == nil {
+		t.Errorf("no error\n%s", text(t, h))
+	}
+}
+
+// TestOrphan: a child whose supervisor is gone ends by itself.
+func TestOrphan(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "control")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(self)
+	child.Env = append(os.Environ(), "INTERLOCK_CONTROL="+socket)
+	output, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(conn, `{"start":1,"body":{"program":"orphan"}}`)
+	if line, err := bufio.NewReader(output).ReadString('\n'); err != nil {
+		t.Fatalf("the child said %q: %v", line, err)
+	}
+	conn.Close()
+	var exit *exec.ExitError
+	if err := child.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 70 {
+		t.Errorf("the child ended with %v, want exit code 70", err)
+	}
+}
+
+// TestAlone: without a supervisor in the environment nobody is attached.
+func TestAlone(t *testing.T) {
+	t.Setenv("INTERLOCK_CONTROL", "")
+	if c, err := faults.Attach(); c != nil || err != nil {
+		t.Errorf("Attach() = %v, %v; want nil, nil", c, err)
+	}
+	t.Setenv("INTERLOCK_CONTROL", filepath.Join(t.TempDir(), "nobody"))
+	if _, err := faults.Attach(); err == nil {
+		t.Error("a supervisor that isn't there was attached to")
+	}
+}
+
+// BenchmarkTrial is one trial with a kill at the service and a restart.
+func BenchmarkTrial(b *testing.B) {
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		task := &task{Program: "request"}
+		h, err := faults.Run(b.Context(), faults.Plan{
+			Trial:    faults.Trial{Faults: []faults.Fault{{What: faults.Kill, At: "sim/applied", Passage: 1}}},
+			Restarts: 1,
+			Command:  func(int) *exec.Cmd { return exec.Command(self) },
+			Task:     task,
+			World:    func(s *faults.Stage) (faults.World, error) { return newWorld(s, task) },
+		})
+		if err != nil || h[len(h)-1].Kind != history.Finished {
+			b.Fatalf("%v\n%v", err, lines(h))
+		}
 	}
 }

@@ -22,13 +22,17 @@ var (
 )
 
 // Encode writes h as JSON lines, one event each. Equal histories give equal
-// bytes. A nil error says that w took all of them.
+// bytes. A nil error says that w took all of them; ErrMalformed, that an event
+// is longer than Decode would read.
 func Encode(w io.Writer, h History) error {
 	out := bufio.NewWriter(w)
 	for _, e := range h {
 		line, err := json.Marshal(e)
 		if err != nil {
 			return fmt.Errorf("history: event %d: %w", e.N, err)
+		}
+		if len(line) >= MaxLine {
+			return fmt.Errorf("%w: event %d has %d bytes", ErrMalformed, e.N, len(line))
 		}
 		out.Write(line) // the error stays with out
 		out.WriteByte('\n')
