@@ -28,8 +28,8 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("experiments: no %s is called %q; %sthere are: %s", e.Kind, e.Name, hint, strings.Join(e.Valid, ", "))
 }
 
-// nameError returns nil where valid has name.
-func nameError(kind, name string, valid []string) error {
+// CheckName returns nil where valid has name, else a *NameError.
+func CheckName(kind, name string, valid []string) error {
 	if slices.Contains(valid, name) {
 		return nil
 	}
@@ -54,7 +54,7 @@ func Find(all []*Experiment, names []string) ([]*Experiment, error) {
 	}
 	var found []*Experiment
 	for _, name := range names {
-		if err := nameError("experiment", name, valid); err != nil {
+		if err := CheckName("experiment", name, valid); err != nil {
 			return nil, err
 		}
 		if e := all[slices.Index(valid, name)]; !slices.Contains(found, e) {
@@ -64,8 +64,9 @@ func Find(all []*Experiment, names []string) ([]*Experiment, error) {
 	return found, nil
 }
 
-// cells returns e's cells in declared order.
-func (f Filter) cells(e *Experiment) ([]Cell, error) {
+// Cells returns the selected cells of e in declared order. Errors are *NameError and
+// ErrNoCell.
+func (f Filter) Cells(e *Experiment) ([]Cell, error) {
 	var rows, columns []string
 	for _, r := range e.Rows {
 		rows = append(rows, r.Name)
@@ -74,12 +75,12 @@ func (f Filter) cells(e *Experiment) ([]Cell, error) {
 		columns = append(columns, c.Name)
 	}
 	for _, name := range f.Rows {
-		if err := nameError("row", name, rows); err != nil {
+		if err := CheckName("row", name, rows); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range f.Columns {
-		if err := nameError("column", name, columns); err != nil {
+		if err := CheckName("column", name, columns); err != nil {
 			return nil, err
 		}
 	}

@@ -35,7 +35,7 @@ var (
 // ends the others, as ctx does; then there are no records. Errors are *NameError,
 // ErrNoCell, ErrTrial, and ctx's.
 func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, error) {
-	cells, err := f.cells(e)
+	cells, err := f.Cells(e)
 	if err != nil {
 		return nil, err
 	}

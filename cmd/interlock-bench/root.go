@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlock-bench/interlock-bench/experiments"
+)
+
+// bench is one invocation.
+type bench struct {
+	all            []*experiments.Experiment
+	stdout, stderr io.Writer
+	began          bool // the command line was understood and a command runs
+}
+
+// The groups of the root help. A group is shown when it has a command.
+var groups = []*cobra.Group{
+	{ID: "experiments", Title: "Experiments:"},
+	{ID: "results", Title: "Results:"},
+	{ID: "journal", Title: "Journal:"},
+}
+
+func (b *bench) root() *cobra.Command {
+	cobra.EnableCommandSorting = false // help keeps the order of the slices
+	root := &cobra.Command{
+		Use:   "interlock-bench",
+		Short: "measure what happens to an agent's effect when things go wrong",
+		Long: `Interlock-bench runs ways of doing one approved effect as real processes, kills
+them, revokes their authority and changes the facts under them, and judges from
+the service's own ledger what came of it.
+
+Exit codes: 0 as declared, 1 a promise broken or results drifted, 2 a trial not
+judged or its fault not fired, 64 usage, 70 the harness failed, 130 interrupted.`,
+		Example: `  interlock-bench refund
+  interlock-bench refund --row crash_before_ack --column naive,gate@t2
+  interlock-bench check --bytes
+  interlock-bench list rows`,
+		Version:           version(),
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		Args:              cobra.ArbitraryArgs,
+		PersistentPreRun:  func(*cobra.Command, []string) { b.began = true },
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		var names []string
+		for _, c := range root.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		return experiments.CheckName("command", args[0], names)
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+
+	for _, e := range b.all {
+		root.AddCommand(b.experiment(e))
+	}
+	root.AddCommand(b.run(), b.check(), b.list())
+	for _, g := range groups {
+		for _, c := range root.Commands() {
+			if c.GroupID == g.ID {
+				root.AddGroup(g)
+				break
+			}
+		}
+	}
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		c.Hidden = c.Hidden || c.Name() == "help" // --help is in every help
+	}
+	return root
+}
+
+// version is the module's version and the commit it was built from, as far as
+// the build knows them.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	commit, changed := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = ", with uncommitted changes"
+		}
+	}
+	return fmt.Sprintf("interlock-bench %s, commit %s%s, %s", info.Main.Version, commit, changed, info.GoVersion)
+}

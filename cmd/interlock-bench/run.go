@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlock-bench/interlock-bench/experiments"
+)
+
+// runFlags are what every command that runs experiments takes.
+type runFlags struct {
+	filter experiments.Filter
+	seed   uint64
+	out    string
+	keep   string
+	check  bool
+	words  bool
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.filter.Rows, "row", nil, "run these rows only and write nothing unless --out is given (repeatable, or a,b)")
+	flags.StringSliceVar(&f.filter.Columns, "column", nil, "run these columns only, likewise")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of every trial")
+	flags.StringVar(&f.out, "out", defaultOut, "folder for the results")
+	flags.StringVar(&f.keep, "keep", "", "keep the history of every trial in this folder")
+	flags.BoolVar(&f.check, "check", false, "hold the results in --out against a new run, as check does")
+	flags.BoolVar(&f.words, "words", false, "show each cell's status, in a table as wide as it is")
+	cmd.MarkFlagsMutuallyExclusive("check", "row")
+	cmd.MarkFlagsMutuallyExclusive("check", "column")
+}
+
+// defaultOut is where results lie in the project.
+const defaultOut = "results"
+
+func (b *bench) run() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:     "run [EXPERIMENT...]",
+		Short:   "run experiments and write their results; without a name, all",
+		Long:    "Run runs experiments, prints their tables and writes records and pages into\nthe folder of results. Without a name it runs all.",
+		Example: "  interlock-bench run\n  interlock-bench run refund --out /tmp/results",
+		GroupID: "experiments",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chosen, err := experiments.Find(b.all, args)
+			if err != nil {
+				return err
+			}
+			return b.runAll(cmd, chosen, f)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// experiment is the command of one experiment: "run" with its name.
+func (b *bench) experiment(e *experiments.Experiment) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:     e.Name,
+		Short:   e.Short,
+		Long:    e.Long,
+		Example: e.Example,
+		GroupID: "experiments",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return b.runAll(cmd, []*experiments.Experiment{e}, f)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// runAll runs the chosen experiments one after the other. Whatever can be known
+// to fail is said before the first of them runs.
+func (b *bench) runAll(cmd *cobra.Command, chosen []*experiments.Experiment, f runFlags) error {
+	if f.check {
+		return b.checkAll(cmd, chosen, f.out, false)
+	}
+	for _, e := range chosen {
+		if _, err := f.filter.Cells(e); err != nil {
+			return err
+		}
+	}
+	partial := len(f.filter.Rows)+len(f.filter.Columns) > 0
+	write := !partial || cmd.Flags().Changed("out")
+	if write {
+		if err := experiments.Writable(f.out); err != nil {
+			return err
+		}
+	}
+	var findings []experiments.Finding
+	for _, e := range chosen {
+		records, err := experiments.Run(cmd.Context(), e, f.filter, experiments.Options{
+			Seed: f.seed, Keep: f.keep, Progress: progress(b.stderr, e.Name),
+		})
+		if err != nil {
+			return err
+		}
+		width := widthOf(b.stdout)
+		if f.words {
+			width = 0
+		}
+		fmt.Fprint(b.stdout, experiments.View(e, records, width, f.words))
+		if write {
+			if err := experiments.Save(f.out, e, records); err != nil {
+				return err
+			}
+			files := experiments.FilesOf(f.out, e)
+			fmt.Fprintf(b.stdout, "\nwrote %s and %s\n", files.Records, files.Page)
+		}
+		findings = append(findings, experiments.Promises(e, records)...)
+	}
+	return b.report(findings)
+}
+
+// report prints findings and turns them into the exit code.
+func (b *bench) report(findings []experiments.Finding) error {
+	count := map[experiments.Kind]int{}
+	for _, f := range findings {
+		fmt.Fprintln(b.stdout, f)
+		count[f.Kind]++
+	}
+	var parts []string
+	for _, p := range []struct {
+		kind experiments.Kind
+		what string
+	}{
+		{experiments.Broken, "promises broken"},
+		{experiments.Drift, "places drifted"},
+		{experiments.Unjudged, "cells not judged"},
+	} {
+		if n := count[p.kind]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %d", p.what, n))
+		}
+	}
+	switch {
+	case count[experiments.Broken]+count[experiments.Drift] > 0:
+		return &exit{exitBroken, strings.Join(parts, "; ")}
+	case count[experiments.Unjudged] > 0:
+		return &exit{exitUnjudged, strings.Join(parts, "; ")}
+	}
+	return nil
+}
