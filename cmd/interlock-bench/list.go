@@ -32,7 +32,10 @@ func (b *bench) list() *cobra.Command {
 		ValidArgs: words,
 		Args:      cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			what := append(args, words[0])[0]
+			what := words[0]
+			if len(args) > 0 {
+				what = args[0]
+			}
 			if err := experiments.CheckName("list", what, words); err != nil {
 				return err
 			}

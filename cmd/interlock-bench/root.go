@@ -72,10 +72,6 @@ judged or its fault not fired, 64 usage, 70 the harness failed, 130 interrupted.
 			}
 		}
 	}
-	root.InitDefaultHelpCmd()
-	for _, c := range root.Commands() {
-		c.Hidden = c.Hidden || c.Name() == "help" // --help is in every help
-	}
 	return root
 }
 

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/interlock-bench/interlock-bench/experiments"
+	"github.com/interlock-bench/interlock-bench/experiments/table"
+	"github.com/interlock-bench/interlock-bench/faults"
+	"github.com/interlock-bench/interlock-bench/faults/oracle"
+)
+
+func TestMain(m *testing.M) {
+	experiments.ServeChild()
+	testscript.Main(m, map[string]func(){
+		"interlock-bench": main,
+		"tiny-bench":      tinyMain,
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code}})
+}
+
+// code CODE COMMAND... runs a command and holds it to its exit code.
+func code(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	got := 0
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		got = ended.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("%v: exit code %d, not %s", args[1:], got, args[0])
+	}
+}
+
+// tinyMain is main over one tiny experiment, which runs no column: what its
+// trials give stands in the environment, so that scripts can bend it.
+func tinyMain() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(runWith(ctx, []*experiments.Experiment{tiny()}, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func tiny() *experiments.Experiment {
+	e := &experiments.Experiment{
+		Name: "tiny", Short: "one row", Long: "Tiny runs nothing.", Example: "  tiny-bench tiny",
+		Rows:    []experiments.Row{{Name: "happy_path", Group: "none", What: "nothing goes wrong"}, {Name: "crash_before_ack", Group: "crash", What: "the answer is lost"}},
+		Columns: []experiments.Column{{Name: "naive", What: "runs it again"}, {Name: "gate@t1", What: "the gate", Holds: true}},
+		Run:     tinyTrial,
+		Page: func(records []experiments.Record) string {
+			t := table.Table{Header: []string{"cell", "result"}}
+			for _, r := range records {
+				t.Rows = append(t.Rows, []string{"`" + r.ID + "`", r.Cell + " " + r.Class().Mark()})
+			}
+			return t.Markdown()
+		},
+	}
+	for _, r := range e.Rows {
+		for _, c := range e.Columns {
+			e.Cells = append(e.Cells, experiments.Cell{
+				Row: r.Name, Column: c.Name, Declared: "COMMITTED $20 ok",
+				Trials: []faults.Trial{{Experiment: "tiny", Row: r.Name, Column: c.Name}},
+			})
+		}
+	}
+	return e
+}
+
+func tinyTrial(ctx context.Context, t faults.Trial) (experiments.Outcome, error) {
+	v := oracle.Verdict{Class: oracle.Correct, Money: 20_00, Answer: oracle.Agrees, Attempts: 1, Requests: 1}
+	switch what := os.Getenv("TINY_" + strings.ToUpper(t.Row)); what {
+	case "":
+	case "duplicate":
+		v.Class, v.Money, v.Broke = oracle.Duplicate, 40_00, []string{"more-landings"}
+	case "unfired":
+		v.Class, v.Unfired = oracle.Unknown, 1
+	case "fails":
+		return experiments.Outcome{}, errors.New("this machine has no processes left")
+	case "hangs":
+		return experiments.Outcome{}, hang(ctx)
+	default:
+		return experiments.Outcome{}, fmt.Errorf("TINY_* is %q", what)
+	}
+	return experiments.Outcome{Trial: t, Verdict: v, Status: "COMMITTED", Record: "none"}, nil
+}
+
+// hang starts a process that ends only when it is killed, says so on standard
+// error, and waits for it.
+func hang(ctx context.Context) error {
+	child := exec.CommandContext(ctx, "tail", "-f", os.DevNull)
+	if err := child.Start(); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, child.Process.Pid)
+	return child.Wait()
+}
+
+// TestInterrupted sends the signals of a person and of a system to a run that is
+// in the middle of a trial.
+func TestInterrupted(t *testing.T) {
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		out := t.TempDir()
+		bench := exec.CommandContext(t.Context(), "tiny-bench", "run", "--out", out)
+		bench.Env = append(os.Environ(), "TINY_CRASH_BEFORE_ACK=hangs")
+		var stderr lines
+		stderr.first = make(chan string, 1)
+		bench.Stderr = &stderr
+		if err := bench.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(<-stderr.first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := bench.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		err = bench.Wait()
+		if code := bench.ProcessState.ExitCode(); code != exitInterrupted {
+			t.Errorf("%v: exit code %d (%v)\n%s", signal, code, err, stderr.all.String())
+		}
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%v: the child is still there: %v", signal, err)
+		}
+		if left, err := filepath.Glob(filepath.Join(out, "*")); err != nil || len(left) != 0 {
+			t.Errorf("%v: it left %v, %v", signal, left, err)
+		}
+		if left, err := filepath.Glob(filepath.Join(out, ".*")); err != nil || len(left) != 0 {
+			t.Errorf("%v: it left %v, %v", signal, left, err)
+		}
+	}
+}
+
+// lines sends the first whole line written to it and keeps everything.
+type lines struct {
+	first chan string
+	all   bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	before := bytes.Count(l.all.Bytes(), []byte("\n"))
+	l.all.Write(b)
+	if line, _, whole := strings.Cut(l.all.String(), "\n"); whole && before == 0 {
+		l.first <- line
+	}
+	return len(b), nil
+}
+
+// TestHelpIsComplete holds every command to a help that says what it does and
+// shows how.
+func TestHelpIsComplete(t *testing.T) {
+	b := &bench{all: experiments.All()}
+	for _, c := range b.root().Commands() {
+		if c.Short == "" || c.Example == "" || c.GroupID == "" {
+			t.Errorf("%s has no short help, no example or no group", c.Name())
+		}
+	}
+}
+
+// TestEveryExampleParses runs each example of the help up to where its command
+// would begin.
+func TestEveryExampleParses(t *testing.T) {
+	b := &bench{all: experiments.All()}
+	root := b.root()
+	examples := root.Example
+	for _, c := range root.Commands() {
+		examples += "\n" + c.Example
+	}
+	for line := range strings.Lines(examples) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if words[0] != "interlock-bench" {
+			t.Errorf("%q doesn't begin with the command", line)
+			continue
+		}
+		fresh := (&bench{all: experiments.All()}).root()
+		cmd, flags, err := fresh.Find(words[1:])
+		if err != nil || cmd == fresh && len(words) > 1 {
+			t.Errorf("%q names no command: %v", line, err)
+			continue
+		}
+		if err := cmd.ParseFlags(flags); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
