@@ -1,7 +1,14 @@
 package protocol
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
@@ -68,4 +75,118 @@ type Limit struct {
 // EffectID is the id of request's effect at the given revision: SHA-256 over the
 // length-prefixed namespace, request id and revision. It is also the idempotency
 // key. No model output takes part in it.
-func EffectID(namespace, request string, revision uint64) journal.ID { panic("being written") }
+func EffectID(namespace, request string, revision uint64) journal.ID {
+	h := sha256.New()
+	for _, part := range []string{namespace, request, strconv.FormatUint(revision, 10)} {
+		prefixed(h, part)
+	}
+	return journal.ID(h.Sum(nil))
+}
+
+// digest names the content of an effect: two effects are the same to the gate
+// exactly when their digests are (I5). The payload is canonical.
+func (e Effect) digest() journal.Hash {
+	h := sha256.New()
+	prefixed(h, e.Action)
+	prefixed(h, string(e.Payload))
+	return journal.Hash(h.Sum(nil))
+}
+
+func prefixed(h hash.Hash, part string) {
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+	h.Write(length[:])
+	io.WriteString(h, part)
+}
+
+// unfitRequest says what is wrong with a request id; "" is nothing.
+func unfitRequest(id string) string {
+	if strings.HasPrefix(id, ".") {
+		return "begins with a dot"
+	}
+	for _, r := range id {
+		if !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '_' || r == '-') {
+			return "may hold only letters, digits, dot, hyphen and underscore"
+		}
+	}
+	return unfitName(id)
+}
+
+// unfitName says what is wrong with the name of an agent, a lease, a principal,
+// an action or a person; "" is nothing.
+func unfitName(name string) string {
+	if name == "" {
+		return "is missing"
+	}
+	if len(name) > 128 {
+		return "is longer than 128 characters"
+	}
+	for _, r := range name {
+		if r < ' ' || r > '~' {
+			return "may hold only printable ASCII"
+		}
+	}
+	return ""
+}
+
+// canonical returns p with its payload and values in canonical form, or a
+// *ProposalError.
+func (p Proposal) canonical() (Proposal, error) {
+	for _, f := range []struct{ field, why string }{
+		{"the request id", unfitRequest(p.Request)},
+		{"the agent", unfitName(p.Agent)},
+		{"the lease", unfitName(p.Lease)},
+		{"the action", unfitName(p.Effect.Action)},
+	} {
+		if f.why != "" {
+			return p, &ProposalError{Field: f.field, Why: f.why}
+		}
+	}
+	payload, err := Canonical(p.Effect.Payload)
+	if err != nil {
+		return p, &ProposalError{Field: "the payload", Why: "is no JSON object with one meaning", Err: err}
+	}
+	p.Effect.Payload = payload
+	premises := make([]Premise, len(p.Premises))
+	for i, m := range p.Premises {
+		if premises[i], err = m.canonical(); err != nil {
+			return p, err
+		}
+	}
+	p.Premises = premises
+	return p, nil
+}
+
+func (m Premise) canonical() (Premise, error) {
+	field := fmt.Sprintf("premise %q", m.Name)
+	if m.Name == "" {
+		return m, &ProposalError{Field: "a premise", Why: "has no name"}
+	}
+	if m.MaxAge < 0 {
+		return m, &ProposalError{Field: field, Why: "has a negative maximum age"}
+	}
+	if m.At.IsZero() {
+		return m, &ProposalError{Field: field, Why: "doesn't say when it was seen"}
+	}
+	switch m.Holds {
+	case Unchanged, ByTarget:
+	case Equals:
+		if len(m.Want) == 0 {
+			return m, &ProposalError{Field: field, Why: "must equal a value that is missing"}
+		}
+	default:
+		return m, &ProposalError{Field: field, Why: fmt.Sprintf("says %q, which is no way to hold", m.Holds)}
+	}
+	m.At = m.At.UTC().Round(0)
+	for _, value := range []*json.RawMessage{&m.Seen, &m.Want} {
+		if value == &m.Want && len(m.Want) == 0 {
+			continue
+		}
+		form, err := canonicalValue(*value)
+		if err != nil {
+			return m, &ProposalError{Field: field, Why: "has a value that is no JSON with one meaning", Err: err}
+		}
+		*value = form
+	}
+	return m, nil
+}

@@ -1,5 +1,11 @@
 package protocol
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Status is where an effect stands after a submit or a recovery. The zero value
 // is no status at all.
 type Status struct {
@@ -48,3 +54,54 @@ const (
 	ResolvedNotLanded  Reason = "resolved_not_landed"
 	Mismatch           Reason = "mismatch"
 )
+
+// String is the word that people and tables see: a committed effect's way, a
+// refusal or an unresolved effect with its reason, else the state alone. The
+// zero Status is "".
+func (s Status) String() string {
+	switch {
+	case s.Final == Committed && s.Way != Directly && s.Way != Settled:
+		return string(s.Way)
+	case s.Reason != "":
+		return string(s.Final) + ":" + string(s.Reason)
+	}
+	return string(s.Final)
+}
+
+// ParseStatus reads what String wrote. A commit by a person's word reads as
+// COMMITTED, as it prints.
+func ParseStatus(word string) (Status, error) {
+	for _, way := range []Way{ByRetry, OnQuery, Reapplied, Duplicate} {
+		if word == string(way) {
+			return Status{Final: Committed, Way: way}, nil
+		}
+	}
+	final, reason, _ := strings.Cut(word, ":")
+	s := Status{Final: Final(final), Reason: Reason(reason)}
+	if !slices.Contains(reasons[s.Final], s.Reason) || s.String() != word {
+		return Status{}, fmt.Errorf("protocol: no status is called %q", word)
+	}
+	return s, nil
+}
+
+// reasons are what may stand behind each state.
+var reasons = map[Final][]Reason{
+	"":         {""},
+	Committed:  {""},
+	Ambiguous:  {""},
+	InFlight:   {""},
+	NotYetSent: {""},
+	Unresolved: {"", Mismatch},
+	Refused: {
+		ConflictingPayload, Closed, TargetRejected, LeaseDead, FalseAtDecision, StalePremise,
+		LeaseAtRecovery, StaleAtRecovery, ResolvedNotLanded,
+	},
+}
+
+// MarshalText is String; UnmarshalText is ParseStatus.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+func (s *Status) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseStatus(string(text))
+	return err
+}

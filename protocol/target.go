@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
@@ -40,6 +41,9 @@ type Request struct {
 	Request string     // request id
 	Action  string
 	Payload json.RawMessage // canonical bytes as journaled
+	// Premises are those that the target is to check itself, atomically with the
+	// effect (ByTarget).
+	Premises []Premise
 }
 
 // Attempt is a prepared connection for one request (I14).
@@ -104,4 +108,47 @@ type Capabilities struct {
 
 	Conditional bool // evaluates ByTarget premises atomically with the effect
 	Fencing     bool // implements Fencer
+}
+
+// Tier is what the capabilities amount to: 1 dedupes, 2 can be looked up, 3 does
+// neither. It is derived and can't be set.
+func (c Capabilities) Tier() int {
+	switch {
+	case c.DedupWindow > 0:
+		return 1
+	case c.Lookup:
+		return 2
+	}
+	return 3
+}
+
+// misfit says in one sentence what contradicts itself in c; "" is nothing.
+func (c Capabilities) misfit(fencer bool, clocks time.Duration) string {
+	for _, d := range []time.Duration{c.ClientTimeout, c.DedupWindow, c.DedupMargin, c.LookupLag, c.LookupWindow, c.LandingBound} {
+		if d < 0 {
+			return fmt.Sprintf("a duration of %v is negative", d)
+		}
+	}
+	usable := c.DedupWindow - c.DedupMargin
+	switch {
+	case c.DedupWindow == 0 && c.DedupMargin > 0:
+		return fmt.Sprintf("a margin of %v needs a dedup window", c.DedupMargin)
+	case c.DedupWindow > 0 && usable <= 0:
+		return fmt.Sprintf("the dedup window of %v is not longer than its margin of %v", c.DedupWindow, c.DedupMargin)
+	case c.DedupWindow > 0 && c.DedupMargin == 0:
+		return "a dedup window needs a margin, which covers clocks and late landings"
+	case c.DedupWindow > 0 && c.LandingBound > 0 && c.DedupMargin < c.LandingBound+clocks:
+		return fmt.Sprintf("the dedup margin of %v doesn't cover the landing bound of %v and the clock margin of %v", c.DedupMargin, c.LandingBound, clocks)
+	case c.DedupWindow > 0 && c.ClientTimeout >= usable:
+		return fmt.Sprintf("the client timeout of %v is not shorter than the dedup window less its margin, %v", c.ClientTimeout, usable)
+	case !c.Lookup && (c.LookupLag > 0 || c.LookupWindow > 0):
+		return "a lookup lag or window needs a lookup"
+	case c.LookupWindow > 0 && c.LookupWindow <= c.LookupLag+c.LandingBound+clocks:
+		return fmt.Sprintf("the lookup window of %v is over before an absence can count, after lag %v, landing bound %v and clock margin %v", c.LookupWindow, c.LookupLag, c.LandingBound, clocks)
+	case c.Fencing && !fencer:
+		return "it declares fencing and has no Fence method"
+	case c.BoundAssumed != "" && c.LandingBound == 0:
+		return fmt.Sprintf("%s assumes a landing bound that is not given", c.BoundAssumed)
+	}
+	return ""
 }

@@ -1,0 +1,249 @@
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+)
+
+// phase is when a guard is asked.
+type phase int
+
+const (
+	early    phase = 1 << iota // when the proposal comes, and again before it is recorded
+	decided                    // the decision is durable, nothing is connected
+	ready                      // the connection stands and the premises are read
+	dispatch                   // in the atomic step that appends DISPATCHED
+	last                       // before the first byte
+)
+
+// guards are the rows of the submit table that stop an effect, in the order in
+// which they are asked. Dropping a line drops the check everywhere.
+var guards = []guard{
+	{"S1", dispatch, unclaimed},
+	{"S2", early | dispatch, conflicting},
+	{"S3", early | dispatch, undecidable},
+	{"S4", early | dispatch, done},
+	{"S5", early | dispatch, over},
+	{"S8", decided | dispatch | last, unauthorized},
+	{"S9", decided, falseAtDecision},
+	{"S11", ready | dispatch | last, stale},
+	{"R2", dispatch | last, keyExpired},
+}
+
+type guard struct {
+	row   string
+	in    phase
+	stops func(*facts) *stop // nil: it holds
+}
+
+// stop is why an effect doesn't go on.
+type stop struct {
+	status Status
+	why    string
+	once   bool // turns a proposal away: recorded once, and settles nothing
+	silent bool // nothing is recorded
+}
+
+// facts are what the guards judge by. They are put together inside the stores'
+// callbacks and are not kept.
+type facts struct {
+	*work
+	effect    *effect // nil: the journal knows nothing of it
+	uses      map[string]int
+	authority *authority
+	head      journal.Head // of the authority log
+	now       time.Time
+}
+
+// check asks the guards of one phase.
+func check(in phase, f *facts) *stop {
+	for _, g := range guards {
+		if g.in&in == 0 {
+			continue
+		}
+		if s := g.stops(f); s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// asked names the guards of the given phases, for the record.
+func asked(in phase) (rows []string) {
+	for _, g := range guards {
+		if g.in&in != 0 {
+			rows = append(rows, g.row)
+		}
+	}
+	return rows
+}
+
+// unclaimed stops a send that rests on another set of attempts than the journal
+// holds: somebody else was at it (I2).
+func unclaimed(f *facts) *stop {
+	var unsettled []journal.Token
+	if f.effect != nil {
+		for _, a := range f.effect.attempts {
+			unsettled = append(unsettled, a.token)
+		}
+	}
+	if slices.Equal(unsettled, f.rests) && (len(unsettled) == 0 || f.mode != first) {
+		return nil
+	}
+	return &stop{status: Status{Final: InFlight}, why: "another attempt is under way", silent: true}
+}
+
+// conflicting stops other content than the one recorded first, unless that was
+// refused before any dispatch and a new authority brings this one (I5).
+func conflicting(f *facts) *stop {
+	e := f.effect
+	if e == nil || e.digest == (journal.Hash{}) || e.digest == f.digest {
+		return nil
+	}
+	if e.final == Refused && e.tries == 0 && f.newAuthority() {
+		return nil
+	}
+	return &stop{
+		status: Status{Final: Refused, Reason: ConflictingPayload},
+		why:    "this request was decided with another payload",
+		once:   true,
+	}
+}
+
+// newAuthority reports whether no recorded decision ran under the authority that
+// the proposal names.
+func (f *facts) newAuthority() bool {
+	return !slices.ContainsFunc(f.effect.authority, func(r recorded) bool { return f.sameAuthority(r.lease) })
+}
+
+func (f *facts) sameAuthority(lease string) bool {
+	return f.authority.line(lease) == f.authority.line(f.proposal.Lease)
+}
+
+// undecidable stops what waits for a person.
+func undecidable(f *facts) *stop {
+	if f.effect == nil || f.effect.final != Ambiguous {
+		return nil
+	}
+	return &stop{status: Status{Final: Ambiguous}, silent: true}
+}
+
+// done stops what is committed.
+func done(f *facts) *stop {
+	if f.effect == nil || f.effect.final != Committed {
+		return nil
+	}
+	return &stop{status: Status{Final: Committed, Way: Duplicate}, silent: true}
+}
+
+// over stops what a person closed or the target refused for good.
+func over(f *facts) *stop {
+	switch {
+	case f.effect == nil || f.effect.final != Refused:
+		return nil
+	case f.effect.closed:
+		return &stop{status: Status{Final: Refused, Reason: Closed}, why: "a person closed this effect; a further attempt is a new revision", once: true}
+	case f.effect.rejected:
+		return &stop{status: Status{Final: Refused, Reason: TargetRejected}, why: "the target refused this for good", once: true}
+	}
+	return nil
+}
+
+// unauthorized stops what no live lease covers, as of the head of the authority
+// log that f holds (I4). An effect that holds a use doesn't count itself (C20).
+func unauthorized(f *facts) *stop {
+	refuse := func(why string) *stop {
+		reason := f.atRecovery(LeaseDead, LeaseAtRecovery)
+		return &stop{status: Status{Final: Refused, Reason: reason}, why: fmt.Sprintf("lease %q %s", f.proposal.Lease, why)}
+	}
+	g := f.authority.current(f.proposal.Lease, f.head.Durable)
+	switch {
+	case g == nil:
+		return refuse("is not granted")
+	case g.dead():
+		return refuse("is revoked")
+	}
+	if why := g.covers(f.proposal.Agent, f.proposal.Effect, f.now); why != "" {
+		return refuse(why)
+	}
+	line := g.first()
+	used := f.uses[line.ID]
+	if f.effect != nil && f.effect.holds == line.ID {
+		used--
+	}
+	if g.Uses > 0 && used >= g.Uses {
+		return refuse(fmt.Sprintf("is used up: %d of %d", used, g.Uses))
+	}
+	f.lease, f.granted, f.line, f.drained = g.Lease, g.seq, line.ID, line.seq
+	return nil
+}
+
+// falseAtDecision stops what was decided on a fact that already spoke against it.
+func falseAtDecision(f *facts) *stop {
+	for _, p := range f.proposal.Premises {
+		if len(p.Want) > 0 && p.Holds != Unchanged && !sameJSON(p.Seen, p.Want) {
+			return &stop{
+				status: Status{Final: Refused, Reason: FalseAtDecision},
+				why:    fmt.Sprintf("%s was %s when it was decided, not %s", p.about(), p.Seen, p.Want),
+			}
+		}
+	}
+	return nil
+}
+
+// stale stops what rests on a fact that changed, or that was seen too long ago.
+func stale(f *facts) *stop {
+	refuse := func(why string) *stop {
+		reason := f.atRecovery(StalePremise, StaleAtRecovery)
+		return &stop{status: Status{Final: Refused, Reason: reason}, why: why}
+	}
+	for _, p := range f.proposal.Premises {
+		if age := f.now.Sub(p.At); p.MaxAge > 0 && age > p.MaxAge {
+			return refuse(fmt.Sprintf("%s was seen %v ago, more than %v", p.about(), age, p.MaxAge))
+		}
+		if p.Holds == ByTarget {
+			continue
+		}
+		want := p.Seen
+		if p.Holds == Equals {
+			want = p.Want
+		}
+		i := slices.IndexFunc(f.read, func(r Reading) bool { return r.Name == p.Name && r.Whose == p.Whose })
+		if i < 0 {
+			return refuse(p.about() + " was not read")
+		}
+		if !sameJSON(f.read[i].Value, want) {
+			return refuse(fmt.Sprintf("%s is %s, not %s", p.about(), f.read[i].Value, want))
+		}
+	}
+	return nil
+}
+
+func (p Premise) about() string {
+	if p.Whose == "" {
+		return fmt.Sprintf("premise %q", p.Name)
+	}
+	return fmt.Sprintf("premise %q of %s", p.Name, p.Whose)
+}
+
+// keyExpired stops a resend that rests on the key where the key may be forgotten
+// (C9, C30).
+func keyExpired(f *facts) *stop {
+	if f.mode != resend || f.effect.keyEnds(f.can).After(f.now) {
+		return nil
+	}
+	return &stop{status: Status{Final: InFlight}, why: "the key window is over", silent: true}
+}
+
+// keyEnds is when the target's promise to absorb a repeat ends, less the margin:
+// counted from the first attempt whose key it may know. The zero time is no
+// promise.
+func (e *effect) keyEnds(can Capabilities) time.Time {
+	if can.DedupWindow == 0 || len(e.keyed) == 0 {
+		return time.Time{}
+	}
+	return e.keyed[0].time.Add(can.DedupWindow - can.DedupMargin)
+}

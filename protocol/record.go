@@ -1,0 +1,140 @@
+package protocol
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+)
+
+// recordVersion is written into every body. A gate doesn't open a journal that
+// holds a greater one: an effect in flight keeps its meaning across upgrades.
+const recordVersion = 1
+
+// Position is an entry of a log, with the hash that proves it.
+type Position struct {
+	Segment uint64       `json:"segment"`
+	Seq     journal.Seq  `json:"seq"`
+	Hash    journal.Hash `json:"hash"`
+}
+
+// Reading is one premise as it was read for one attempt.
+type Reading struct {
+	Name  string          `json:"name"`
+	Whose string          `json:"whose,omitempty"`
+	Value json.RawMessage `json:"value"`
+	At    time.Time       `json:"at"` // when the answer was in
+}
+
+// Absence is why "not found" counted (I10).
+type Absence struct {
+	Basis   string         `json:"basis"`             // "fenced" or "bound"
+	Token   *journal.Token `json:"token,omitempty"`   // of the fence
+	Bound   time.Duration  `json:"bound,omitempty"`   // landing bound that passed
+	Assumed string         `json:"assumed,omitempty"` // whose assumption the bound is; "" is the target's promise
+	Lag     time.Duration  `json:"lag,omitempty"`     // of the lookup, passed as well
+	Asked   time.Time      `json:"asked"`             // when the lookup began
+}
+
+// The bodies of the journal's entries, one per kind.
+type (
+	proposedBody struct {
+		Namespace string   `json:"namespace"`
+		Revision  uint64   `json:"revision"`
+		Proposal  Proposal `json:"proposal"` // canonical
+	}
+	authorizedBody struct {
+		Grant   Lease       `json:"grant"` // the lease as granted
+		Granted journal.Seq `json:"granted"`
+		Held    []string    `json:"held"` // the guards that were asked, and held
+	}
+	dispatchedBody struct {
+		Proposed  journal.Seq `json:"proposed"`         // the decision it carries out
+		Lease     string      `json:"lease"`            // that it runs under
+		Holds     string      `json:"holds"`            // the first lease of its line, whose uses are counted
+		Authority Position    `json:"authority"`        // head of the authority log (I4)
+		Read      []Reading   `json:"read"`             // premises (I3)
+		Resend    bool        `json:"resend,omitempty"` // under the same key while an earlier attempt may land (R2)
+		Absence   *Absence    `json:"absence,omitempty"`
+		Bound     duration    `json:"bound,omitempty"` // landing bound declared at the time
+		Assumed   string      `json:"assumed,omitempty"`
+		Window    duration    `json:"window,omitempty"` // dedup window
+		Margin    duration    `json:"margin,omitempty"`
+	}
+	notSentBody struct {
+		Attempt journal.Token `json:"attempt"`
+		Unsent  bool          `json:"unsent"` // certainly no byte left; false: the target declared it not executed
+		Why     string        `json:"why"`
+	}
+	committedBody struct {
+		Attempt *journal.Token  `json:"attempt,omitempty"` // whose answer it is; none after a lookup
+		Way     Way             `json:"way,omitempty"`
+		Result  json.RawMessage `json:"result,omitempty"` // the target's evidence, whole
+	}
+	refusedBody struct {
+		Reason   Reason         `json:"reason"`
+		Ends     bool           `json:"ends"` // it ends the decision; false: it turned a proposal away and settles nothing
+		Attempt  *journal.Token `json:"attempt,omitempty"`
+		Agent    string         `json:"agent"`
+		Lease    string         `json:"lease"`
+		Effect   *Effect        `json:"effect,omitempty"` // what was turned away
+		Digest   journal.Hash   `json:"digest"`           // of its content
+		Why      string         `json:"why"`
+		Read     []Reading      `json:"read,omitempty"`
+		Absence  *Absence       `json:"absence,omitempty"`
+		Rejected bool           `json:"rejected,omitempty"` // by the target, for good
+	}
+	ambiguousBody struct {
+		Why string `json:"why"`
+	}
+	unresolvedBody struct {
+		Reason Reason          `json:"reason"`
+		Found  json.RawMessage `json:"found,omitempty"`
+	}
+	fencedBody    struct{}
+	takenOverBody struct{}
+	grantedBody   struct {
+		Lease Lease `json:"lease"`
+	}
+	revokedBody struct {
+		Lease string `json:"lease"`
+	}
+)
+
+type duration = time.Duration
+
+// record makes an entry of a body.
+func record(kind journal.Kind, effect journal.ID, body any) (journal.Entry, error) {
+	raw, err := encode(struct {
+		V    int `json:"v"`
+		Body any `json:"body"`
+	}{recordVersion, body})
+	return journal.Entry{Kind: kind, Effect: effect, Body: raw}, err
+}
+
+// bodyOf reads what record wrote.
+func bodyOf[T any](e journal.Entry) (T, error) {
+	var box struct {
+		V    int `json:"v"`
+		Body T   `json:"body"`
+	}
+	if err := json.Unmarshal(e.Body, &box); err != nil {
+		return box.Body, fmt.Errorf("protocol: entry %d, %v: %w: %w", e.Seq, e.Kind, journal.ErrFormat, err)
+	}
+	if box.V != recordVersion {
+		return box.Body, fmt.Errorf("protocol: entry %d, %v, has version %d: %w", e.Seq, e.Kind, box.V, journal.ErrFormat)
+	}
+	return box.Body, nil
+}
+
+// saying names what a refusal turned away, so that it is recorded once.
+func (b refusedBody) saying() journal.Hash {
+	h := sha256.New()
+	prefixed(h, string(b.Reason))
+	prefixed(h, b.Agent)
+	prefixed(h, b.Lease)
+	h.Write(b.Digest[:])
+	return journal.Hash(h.Sum(nil))
+}

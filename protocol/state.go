@@ -1,0 +1,295 @@
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+)
+
+// state is what the journal's entries amount to. It is folded once, for every
+// store, and read and changed only inside the store's callbacks.
+type state struct {
+	effects map[journal.ID]*effect
+	live    map[journal.ID]*effect // open or ambiguous
+	uses    map[string]int         // effects that hold a use, by the first lease of the line
+	loading bool                   // settled effects need no entries in memory
+}
+
+func newState() *state {
+	return &state{
+		effects: map[journal.ID]*effect{},
+		live:    map[journal.ID]*effect{},
+		uses:    map[string]int{},
+		loading: true,
+	}
+}
+
+// effect is where one effect stands.
+type effect struct {
+	id      journal.ID
+	seqs    []journal.Seq   // of its entries
+	entries []journal.Entry // the entries, while it is worked on
+
+	// The decision in force, nil where the journal lost it (SUSPECT alone).
+	decision   *proposedBody
+	proposedAt journal.Seq
+	since      time.Time    // of the first entry
+	digest     journal.Hash // of the content that the first decision fixed (I5)
+	authority  []recorded   // decisions recorded so far, one for each lease named
+
+	attempts []sent       // unsettled
+	keyed    []sent       // attempts whose key the target may know: all that are not certainly unsent
+	tries    int          // DISPATCHED and SUSPECT entries
+	anchor   journal.Hash // of the first DISPATCHED
+
+	final    Final // "" while open
+	way      Way
+	reason   Reason
+	question journal.Hash // of the entry that left it to a person
+
+	closed   bool // never sent again
+	rejected bool // the target said a final no
+	mismatch bool // the target holds other content under this id (C24, C35)
+	holds    string
+	said     map[journal.Hash]bool // proposals turned away and recorded
+}
+
+// recorded is a decision of the past: the premises first recorded under a lease
+// are those that a retry under the same authority is judged on.
+type recorded struct {
+	lease string
+	seq   journal.Seq
+}
+
+// sent is one attempt.
+type sent struct {
+	token   journal.Token
+	lease   string    // it runs under
+	time    time.Time // of the entry; of the first entry of the effect where it is suspect
+	suspect bool
+	unbound bool // taken over without proof of death: no bound speaks for it
+}
+
+func (e *effect) open() bool    { return e.final == "" }
+func (e *effect) inDoubt() bool { return e != nil && e.open() && len(e.attempts) > 0 }
+func (e *effect) suspect() bool {
+	return slices.ContainsFunc(e.attempts, func(s sent) bool { return s.suspect })
+}
+
+// latest is the token of the last unsettled attempt.
+func (e *effect) latest() journal.Token {
+	if e == nil || len(e.attempts) == 0 {
+		return journal.Token{}
+	}
+	return e.attempts[len(e.attempts)-1].token
+}
+
+// apply folds one entry.
+func (s *state) apply(n journal.Entry) error {
+	if n.Effect.IsZero() {
+		return nil
+	}
+	e := s.effects[n.Effect]
+	if e == nil {
+		e = &effect{id: n.Effect, since: n.Time}
+		s.effects[n.Effect] = e
+	}
+	e.seqs = append(e.seqs, n.Seq)
+	if e.entries != nil || len(e.seqs) == 1 {
+		e.entries = append(e.entries, n)
+	}
+	if err := s.fold(e, n); err != nil {
+		return err
+	}
+	s.rehold(e)
+	if e.open() || e.final == Ambiguous {
+		s.live[e.id] = e
+	} else {
+		delete(s.live, e.id)
+		if s.loading {
+			e.shrink()
+		}
+	}
+	return nil
+}
+
+func (s *state) fold(e *effect, n journal.Entry) error {
+	switch n.Kind {
+	case journal.Proposed:
+		b, err := bodyOf[proposedBody](n)
+		if err != nil {
+			return err
+		}
+		e.decision, e.proposedAt, e.digest = &b, n.Seq, b.Proposal.Effect.digest()
+		if !slices.ContainsFunc(e.authority, func(r recorded) bool { return r.lease == b.Proposal.Lease }) {
+			e.authority = append(e.authority, recorded{b.Proposal.Lease, n.Seq})
+		}
+		e.final, e.way, e.reason = "", "", ""
+
+	case journal.Dispatched:
+		b, err := bodyOf[dispatchedBody](n)
+		if err != nil {
+			return err
+		}
+		if b.Absence != nil {
+			e.attempts = nil
+		}
+		a := sent{token: n.Token(), lease: b.Lease, time: n.Time}
+		e.attempts, e.keyed = append(e.attempts, a), append(e.keyed, a)
+		if e.anchor == (journal.Hash{}) {
+			e.anchor = n.Hash
+		}
+		e.tries++
+		s.hold(e, b.Holds)
+
+	case journal.Suspect:
+		if e.final == Committed || e.closed {
+			return nil // the outcome was recorded and outlived the cut
+		}
+		if e.final == Refused {
+			e.final, e.reason = "", "" // the cut held an attempt made after that
+		}
+		a := sent{token: n.Token(), time: e.since, suspect: true}
+		if e.decision != nil {
+			a.lease = e.decision.Proposal.Lease
+		}
+		e.attempts, e.keyed = append(e.attempts, a), append(e.keyed, a)
+		e.tries++
+		if e.holds == "" && a.lease != "" {
+			s.hold(e, a.lease)
+		}
+
+	case journal.NotSent:
+		b, err := bodyOf[notSentBody](n)
+		if err != nil {
+			return err
+		}
+		its := func(a sent) bool { return a.token == b.Attempt }
+		e.attempts = slices.DeleteFunc(e.attempts, its)
+		if b.Unsent {
+			e.keyed = slices.DeleteFunc(e.keyed, its)
+		}
+
+	case journal.Committed:
+		b, err := bodyOf[committedBody](n)
+		if err != nil {
+			return err
+		}
+		if e.final == Committed {
+			return fmt.Errorf("protocol: entry %d commits effect %s again (I2): %w", n.Seq, e.id, journal.ErrCorrupt)
+		}
+		e.settle(Committed, b.Way, "")
+
+	case journal.Refused:
+		b, err := bodyOf[refusedBody](n)
+		if err != nil {
+			return err
+		}
+		if !b.Ends {
+			if e.said == nil {
+				e.said = map[journal.Hash]bool{}
+			}
+			e.said[b.saying()] = true
+			return nil
+		}
+		e.settle(Refused, "", b.Reason)
+		e.rejected = e.rejected || b.Rejected
+
+	case journal.Ambiguous:
+		e.final, e.question = Ambiguous, n.Hash
+
+	case journal.Unresolved:
+		e.mismatch, e.question = true, n.Hash
+
+	case journal.Resolved:
+		b, err := bodyOf[Resolution](n)
+		if err != nil {
+			return err
+		}
+		if b.Landed {
+			e.settle(Committed, Settled, "")
+		} else {
+			e.settle(Refused, "", ResolvedNotLanded)
+			e.closed = true
+		}
+
+	case journal.TakenOver:
+		for i := range e.attempts {
+			e.attempts[i].unbound = true
+		}
+
+	case journal.Authorized, journal.Fenced:
+
+	default:
+		return fmt.Errorf("protocol: entry %d is of kind %v: %w", n.Seq, n.Kind, journal.ErrFormat)
+	}
+	return nil
+}
+
+// settle ends the effect's openness and every attempt of it.
+func (e *effect) settle(f Final, w Way, r Reason) {
+	e.final, e.way, e.reason = f, w, r
+	e.attempts, e.mismatch = nil, false
+}
+
+// hold takes a use for e; an effect holds one at a time (C20).
+func (s *state) hold(e *effect, line string) {
+	if e.holds == line {
+		return
+	}
+	s.release(e)
+	e.holds = line
+	s.uses[line]++
+}
+
+func (s *state) release(e *effect) {
+	if e.holds == "" {
+		return
+	}
+	if s.uses[e.holds]--; s.uses[e.holds] == 0 {
+		delete(s.uses, e.holds)
+	}
+	e.holds = ""
+}
+
+// rehold gives the use back where nothing of e landed or may land any more (I9).
+func (s *state) rehold(e *effect) {
+	if e.final == Refused || e.open() && len(e.attempts) == 0 {
+		s.release(e)
+	}
+}
+
+// shrink forgets what a settled effect needs no more: its entries are read again
+// from the log when somebody asks.
+func (e *effect) shrink() {
+	if e == nil {
+		return
+	}
+	e.entries = nil
+	if e.final == Committed {
+		e.decision, e.authority, e.keyed = nil, nil, nil
+	}
+}
+
+// liveInOrder lists the effects that are open or ambiguous, oldest first.
+func (s *state) liveInOrder() []*effect {
+	list := make([]*effect, 0, len(s.live))
+	for _, e := range s.live {
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b *effect) int { return int(a.seqs[0]) - int(b.seqs[0]) })
+	return list
+}
+
+// copy is what a caller may keep after the store's lock is given up.
+func (e *effect) copy() *effect {
+	if e == nil {
+		return nil
+	}
+	c := *e
+	c.attempts, c.keyed = slices.Clone(e.attempts), slices.Clone(e.keyed)
+	c.authority, c.said = slices.Clone(e.authority), nil
+	return &c
+}

@@ -1,0 +1,236 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+)
+
+// Submit decides whether a proposal may be carried out, and carries it out. The
+// rows are asked in this order:
+//
+//	S1   a living process is at this effect                 IN_FLIGHT, with its owner
+//	S1b  an attempt is in doubt and nobody is at it         it is recovered without waiting; still in doubt: IN_FLIGHT
+//	S2   the payload is not the recorded one                REFUSED:conflicting_payload; recorded once, settles nothing
+//	S3   nobody can tell whether it landed                  AMBIGUOUS
+//	S4   it is committed                                    DUPLICATE_IGNORED, with the recorded result
+//	S5   a person closed it, or the target refused it       REFUSED:closed, REFUSED:target_rejected
+//	S6   none of these                                      PROPOSED is made durable before anything is read of the world
+//	S8   no live lease covers it                            REFUSED:lease
+//	S9   a premise was false when it was decided            REFUSED:premise_false_at_decision
+//	S10  no connection, or a premise can't be read          NOT_SENT, still open
+//	S11  a premise changed                                  REFUSED:stale_premise
+//	S13  all hold                                           AUTHORIZED and DISPATCHED, in one durable step that asks S1 to S5 and S8 again
+//	S14  the last read before the first byte fails          the attempt is closed as not sent; REFUSED:stale_premise, REFUSED:lease
+//	S15  the target did it                                  COMMITTED, with what it returned
+//	S15b a premise that the target checks failed            REFUSED:stale_premise
+//	S16  the target refused for good                        REFUSED:target_rejected
+//	S17  not executed for now, or certainly not sent        the attempt is closed; NOT_SENT, still open
+//	S18  anything else                                      IN_FLIGHT; Recover decides
+//
+// Where S1b settled the effect and S3, S4 or S5 would answer, the answer is what
+// recovery did. A retry under the same authority is judged on the premises that
+// were recorded first; another authority is another decision and brings its own.
+// S10 is tried again until the deadline of ctx, where it has one.
+//
+// A nil error means that what Status says is durable. A *ProposalError, or
+// ErrUnregistered, means that nothing was recorded. Any other error comes from
+// the journal or the authority: the effect stands as Status says and as far as is
+// known, this gate sends nothing more (I11), and a gate opened anew recovers it.
+func (g *Gate) Submit(ctx context.Context, p Proposal) (Result, error) {
+	w, err := g.work(p)
+	if err != nil {
+		return Result{}, err
+	}
+	e, err := g.find(ctx, w.id)
+	if err != nil {
+		return Result{Effect: w.id}, err
+	}
+	if e != nil && !e.open() { // S2 to S5 need no claim
+		if r, answered, err := g.answer(ctx, w, Status{}); answered || err != nil {
+			return r, err
+		}
+	}
+	claim, e, err := g.claim(ctx, w.id)
+	if held := (*journal.HeldError)(nil); errors.As(err, &held) {
+		return g.result(ctx, w.id, g.busy(held, w.can))
+	}
+	if err != nil {
+		return Result{Effect: w.id}, err
+	}
+	defer g.release(ctx, w.id, claim)
+
+	var recovered Status
+	if e.inDoubt() { // S1b
+		if e.decision == nil {
+			if err := g.adopt(ctx, w); err != nil {
+				return Result{Effect: w.id}, err
+			}
+		}
+		o, err := g.recoverEffect(ctx, w.id)
+		if err != nil {
+			return Result{Effect: w.id, Status: Status{Final: InFlight}}, err
+		}
+		recovered = o.status
+		if e, err = g.find(ctx, w.id); err != nil {
+			return Result{Effect: w.id}, err
+		}
+		if e.inDoubt() {
+			if !e.mismatch {
+				o.status = Status{Final: InFlight}
+			}
+			r, err := g.result(ctx, w.id, o)
+			r.Recovered = recovered
+			return r, err
+		}
+	}
+	if r, answered, err := g.answer(ctx, w, recovered); answered || err != nil {
+		return r, err
+	}
+	o, err := g.proceed(ctx, w)
+	if err != nil {
+		return Result{Effect: w.id, Status: o.status}, err
+	}
+	r, err := g.result(ctx, w.id, o)
+	r.Recovered = recovered
+	return r, err
+}
+
+// work checks the proposal and finds its target.
+func (g *Gate) work(p Proposal) (*work, error) {
+	p, err := p.canonical()
+	if err != nil {
+		return nil, err
+	}
+	t := g.target(p.Effect.Action)
+	if t == nil {
+		return nil, fmt.Errorf("%w: %q; register one and submit again", ErrUnregistered, p.Effect.Action)
+	}
+	w := &work{id: EffectID(g.Namespace, p.Request, 0), proposal: p, digest: p.Effect.digest(), target: t, can: t.Capabilities()}
+	for _, m := range p.Premises {
+		if m.Holds == ByTarget && !w.can.Conditional {
+			return nil, &ProposalError{Field: m.about(), Why: "is to be checked by a target that can't"}
+		}
+	}
+	return w, nil
+}
+
+// busy is S1 and R1.
+func (g *Gate) busy(held *journal.HeldError, can Capabilities) outcome {
+	return outcome{status: Status{Final: InFlight}, owner: held.Owner, retry: max(can.ClientTimeout, time.Second)}
+}
+
+// answer gives the answer of S2 to S5, where one of them applies.
+func (g *Gate) answer(ctx context.Context, w *work, recovered Status) (r Result, answered bool, err error) {
+	s, err := g.judge(ctx, early, w)
+	if s == nil || err != nil {
+		return Result{Effect: w.id}, false, err
+	}
+	o := outcome{status: s.status}
+	switch {
+	case recovered != Status{} && s.status.Reason != ConflictingPayload:
+		o.status = recovered
+	case !s.silent:
+		err = g.refuse(ctx, w, s)
+	}
+	if err != nil {
+		return Result{Effect: w.id}, true, err
+	}
+	r, err = g.result(ctx, w.id, o)
+	r.Recovered = recovered
+	return r, true, err
+}
+
+// proceed is S6 to S18, with the claim held and nothing in doubt.
+func (g *Gate) proceed(ctx context.Context, w *work) (outcome, error) {
+	s, err := g.propose(ctx, w)
+	if err != nil {
+		return outcome{status: w.standing()}, err
+	}
+	if s != nil {
+		o := outcome{status: s.status, stop: s}
+		return o, g.refuse(ctx, w, s)
+	}
+	for {
+		o, err := g.attempt(ctx, w)
+		_, ends := ctx.Deadline()
+		unready := o.status.Final == NotYetSent && w.token == journal.Token{}
+		if err != nil || !unready || !ends || g.Clock.Wait(ctx, o.retry) != nil {
+			return o, err
+		}
+	}
+}
+
+// propose records the decision, unless it is recorded and not refused (S6). It
+// sets what w is judged on: the premises first recorded under this authority. A
+// proposal that its lease doesn't cover takes no other's place.
+func (g *Gate) propose(ctx context.Context, w *work) (s *stop, err error) {
+	var e *effect
+	var prior journal.Seq
+	var uncovered *stop
+	err = g.look(ctx, w, func(f *facts) {
+		if e = f.effect.copy(); e == nil {
+			return
+		}
+		for _, r := range e.authority {
+			if f.sameAuthority(r.lease) {
+				prior = r.seq
+				break
+			}
+		}
+		uncovered = check(decided, f)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if prior != 0 {
+		n, err := g.entryAt(prior)
+		if err != nil {
+			return nil, err
+		}
+		b, err := bodyOf[proposedBody](n)
+		if err != nil {
+			return nil, err
+		}
+		w.proposal.Premises = b.Proposal.Premises
+	}
+	if e != nil && e.open() && e.decision != nil {
+		if same := e.decision.Proposal; prior != 0 && same.Agent == w.proposal.Agent {
+			w.proposal, w.proposed = same, e.proposedAt
+			return nil, nil
+		}
+		if uncovered != nil {
+			uncovered.once = true
+			return uncovered, nil
+		}
+	}
+	return g.record(ctx, w, early)
+}
+
+// record appends PROPOSED, after asking the guards of in once more.
+func (g *Gate) record(ctx context.Context, w *work, in phase) (s *stop, err error) {
+	b := proposedBody{Namespace: g.Namespace, Proposal: w.proposal}
+	entries, err := g.journal.Update(context.WithoutCancel(ctx), func(h journal.Head) (entries []journal.Entry, err error) {
+		err = g.within(ctx, w, h.Now, func(f *facts) { s = check(in, f) })
+		if s != nil || err != nil {
+			return nil, err
+		}
+		return records(w.id, body{journal.Proposed, b})
+	})
+	if s != nil || err != nil {
+		return s, err
+	}
+	w.proposed = entries[0].Seq
+	g.Trace.At(PointProposed, w.id.String())
+	return nil, nil
+}
+
+// adopt records a decision for an attempt whose own the journal lost: what may
+// be on the wire is unknown, and a lookup or an absence settles it.
+func (g *Gate) adopt(ctx context.Context, w *work) error {
+	_, err := g.record(ctx, w, 0)
+	return err
+}
