@@ -43,7 +43,6 @@ judged or its fault not fired, 64 usage, 70 the harness failed, 130 interrupted.
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		Args:              cobra.ArbitraryArgs,
-		PersistentPreRun:  func(*cobra.Command, []string) { b.began = true },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.RunE = func(cmd *cobra.Command, args []string) error {
@@ -64,6 +63,13 @@ judged or its fault not fired, 64 usage, 70 the harness failed, 130 interrupted.
 		root.AddCommand(b.experiment(e))
 	}
 	root.AddCommand(b.run(), b.check(), b.list())
+	for _, c := range root.Commands() {
+		do := c.RunE
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			b.began = true // by now cobra has accepted names, flags and arguments
+			return do(cmd, args)
+		}
+	}
 	for _, g := range groups {
 		for _, c := range root.Commands() {
 			if c.GroupID == g.ID {
