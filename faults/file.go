@@ -1,16 +1,13 @@
 package faults
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 )
@@ -25,14 +22,14 @@ import (
 // Files and directory are safe for concurrent use. The files are meant to be
 // small: reading one with unsynced bytes costs a copy of it.
 func LossyDir(path string) journal.Dir {
-	return &lossyDir{path: path, changed: map[string]*lossyFile{}}
+	return &lossyDir{disk: journal.RealDir(path), files: map[string]*lossyFile{}}
 }
 
 type lossyDir struct {
-	path string
+	disk journal.Dir
 
-	mu      sync.Mutex
-	changed map[string]*lossyFile // files opened here; nil is one removed, which the disk still has
+	mu    sync.Mutex
+	files map[string]*lossyFile // those that are open or not synced; nil is a removed one that the disk still has
 }
 
 // lossyFile is one file, however often it is opened.
@@ -40,9 +37,9 @@ type lossyFile struct {
 	dir     *lossyDir
 	name    string
 	open    int
-	disk    *os.File // nil until the directory was synced with its name in it
-	synced  []byte   // without disk: contents that wait for the name
-	pending []change // since the last sync
+	disk    journal.File // nil until the directory was synced with the name in it
+	synced  []byte       // without disk: contents that wait for the name
+	pending []change     // since the last sync
 }
 
 // change is a write, or with no data the file's new size.
@@ -54,80 +51,76 @@ type change struct {
 func (d *lossyDir) List() (map[string]int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	entries, err := os.ReadDir(d.path)
+	sizes, err := d.disk.List()
 	if err != nil {
 		return nil, err
 	}
-	sizes := map[string]int64{}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			sizes[e.Name()] = info.Size()
-		}
-	}
-	for name, f := range d.changed {
+	for name, f := range d.files {
 		if f == nil {
 			delete(sizes, name)
 			continue
 		}
-		content, err := f.content()
-		if err != nil {
-			return nil, err
+		size := sizes[name]
+		if f.disk == nil {
+			size = int64(len(f.synced))
 		}
-		sizes[name] = int64(len(content))
+		for _, c := range f.pending {
+			size = c.size(size)
+		}
+		sizes[name] = size
 	}
 	return sizes, nil
 }
 
 func (d *lossyDir) Open(name string, create bool) (journal.File, error) {
-	path, err := d.join(name)
-	if err != nil {
-		return nil, err
+	if filepath.Base(name) != name || name == "." || name == ".." {
+		return nil, fmt.Errorf("faults: %q is no name of a file: %w", name, fs.ErrInvalid)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f, known := d.changed[name]
-	if f != nil {
-		if create {
-			return nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
-		}
-		f.open++
-		return &lossyHandle{lossyFile: f}, nil
-	}
-	if create {
-		if _, err := os.Lstat(path); !known && !errors.Is(err, fs.ErrNotExist) {
-			return nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
-		}
-		f = &lossyFile{dir: d, name: name, open: 1}
-	} else {
-		if known {
-			return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
-		}
-		disk, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	f, known := d.files[name]
+	there := f != nil
+	if !known && create {
+		sizes, err := d.disk.List()
 		if err != nil {
 			return nil, err
 		}
-		f = &lossyFile{dir: d, name: name, open: 1, disk: disk}
+		_, there = sizes[name]
 	}
-	d.changed[name] = f
+	switch {
+	case create && there:
+		return nil, &fs.PathError{Op: "create", Path: name, Err: fs.ErrExist}
+	case create:
+		f = &lossyFile{dir: d, name: name}
+	case known && !there:
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	case !known:
+		disk, err := d.disk.Open(name, false)
+		if err != nil {
+			return nil, err
+		}
+		f = &lossyFile{dir: d, name: name, disk: disk}
+	}
+	d.files[name] = f
+	f.open++
 	return &lossyHandle{lossyFile: f}, nil
 }
 
 func (d *lossyDir) Remove(name string) error {
-	path, err := d.join(name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f, known := d.files[name]
+	sizes, err := d.disk.List()
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	f, known := d.changed[name]
-	_, err = os.Lstat(path)
-	switch {
-	case known && f == nil || f == nil && err != nil:
-		return &fs.PathError{Op: "remove", Path: path, Err: fs.ErrNotExist}
-	case err != nil: // made and removed, and never synced
-		delete(d.changed, name)
-	default:
-		d.changed[name] = nil
+	switch _, onDisk := sizes[name]; {
+	case known && f == nil, f == nil && !onDisk:
+		return &fs.PathError{Op: "remove", Path: name, Err: fs.ErrNotExist}
+	case onDisk:
+		d.files[name] = nil
+	default: // made and removed, and never synced
+		delete(d.files, name)
 	}
 	return nil
 }
@@ -135,76 +128,63 @@ func (d *lossyDir) Remove(name string) error {
 func (d *lossyDir) Sync() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(d.changed)) {
-		f, path := d.changed[name], filepath.Join(d.path, name)
-		if f != nil && f.disk != nil {
-			continue
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if f == nil {
-			delete(d.changed, name)
-			continue
-		}
-		disk, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return err
-		}
-		if _, err := disk.WriteAt(f.synced, 0); err != nil {
-			return errors.Join(err, disk.Close())
-		}
-		if err := disk.Sync(); err != nil {
-			return errors.Join(err, disk.Close())
-		}
-		f.disk, f.synced = disk, nil
-	}
-	handle, err := os.Open(d.path)
+	onDisk, err := d.disk.List()
 	if err != nil {
 		return err
 	}
-	return errors.Join(handle.Sync(), handle.Close())
-}
-
-// join is the path of a file in the directory itself.
-func (d *lossyDir) join(name string) (string, error) {
-	if name == "" || name == "." || name == ".." || filepath.Base(name) != name {
-		return "", fmt.Errorf("faults: %q is no name of a file: %w", name, fs.ErrInvalid)
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		f := d.files[name]
+		if f != nil && f.disk != nil {
+			continue
+		}
+		if _, old := onDisk[name]; old {
+			if err := d.disk.Remove(name); err != nil {
+				return err
+			}
+		}
+		if f == nil {
+			delete(d.files, name)
+			continue
+		}
+		disk, err := d.disk.Open(name, true)
+		if err != nil {
+			return err
+		}
+		f.disk = disk
+		if _, err := disk.WriteAt(f.synced, 0); err != nil {
+			return err
+		}
+		if err := disk.Sync(); err != nil {
+			return err
+		}
+		f.synced = nil
 	}
-	return filepath.Join(d.path, name), nil
+	return d.disk.Sync()
 }
 
 // content is the file as this process sees it. The directory's lock is held.
 func (f *lossyFile) content() ([]byte, error) {
 	content := slices.Clone(f.synced)
 	if f.disk != nil {
-		info, err := f.disk.Stat()
-		if err != nil {
-			return nil, err
-		}
-		content = make([]byte, info.Size())
-		if n, err := f.disk.ReadAt(content, 0); err == io.EOF {
-			content = content[:n] // another process cut it meanwhile
-		} else if err != nil {
+		var err error
+		if content, err = io.ReadAll(io.NewSectionReader(f.disk, 0, 1<<62)); err != nil {
 			return nil, err
 		}
 	}
 	for _, c := range f.pending {
-		content = c.apply(content)
+		size := c.size(int64(len(content)))
+		content = append(content, make([]byte, max(0, size-int64(len(content))))...)[:size]
+		copy(content[c.at:], c.data)
 	}
 	return content, nil
 }
 
-func (c change) apply(content []byte) []byte {
-	end := c.at + int64(len(c.data))
-	if grow := end - int64(len(content)); grow > 0 {
-		content = append(content, make([]byte, grow)...)
-	}
+// size is the size that c makes of a file of the given size.
+func (c change) size(before int64) int64 {
 	if c.data == nil {
-		return content[:c.at]
+		return c.at
 	}
-	copy(content[c.at:], c.data)
-	return content
+	return max(before, c.at+int64(len(c.data)))
 }
 
 // lossyHandle is one opening of a file.
@@ -300,11 +280,12 @@ func (h *lossyHandle) Close() error {
 	}
 	h.closed = true
 	h.open--
-	if h.open > 0 || h.disk == nil || len(h.pending) > 0 {
+	current := h.dir.files[h.name] == h.lossyFile
+	if h.open > 0 || h.disk == nil || current && len(h.pending) > 0 {
 		return nil
 	}
-	if h.dir.changed[h.name] == h.lossyFile {
-		delete(h.dir.changed, h.name)
+	if current {
+		delete(h.dir.files, h.name)
 	}
 	return h.disk.Close()
 }

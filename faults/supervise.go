@@ -48,9 +48,10 @@ type Plan struct {
 type World interface {
 	// Do carries out an act by name while the program stands still. An act that
 	// can't end before the program goes on calls proceed once its own record is
-	// durable: the program is let go and held again, before it passes the first of
-	// the points named, or the next point whatever it is where none is named,
-	// until Do has returned. A word to the world or to the history holds it too.
+	// durable: the program is let go and held again, before it passes the next
+	// point, until Do has returned. Where Do can't return before certain points
+	// either, it names those after them, and the first of these is where the
+	// program is held. A word to the world or to the history holds it as well.
 	// An error ends the trial: the harness could not do what the trial says.
 	Do(action string, proceed func(until ...trace.Point)) error
 	// Answer answers Child.Ask. Its error is what the child gets. The question is
@@ -247,10 +248,13 @@ func (s *Stage) act(action string) {
 		}
 		s.sign()
 	})
-	for !done && !(proceeded && s.proc != nil) && !s.abandoned {
+	for s.proc != nil && !done && !proceeded && !s.abandoned {
 		s.cond.Wait()
 	}
-	if !done && !s.abandoned {
+	switch {
+	case s.proc == nil: // nobody to let go on
+		s.settled(func() bool { return done })
+	case !done && !s.abandoned:
 		s.beside = a
 	}
 }
