@@ -1,0 +1,231 @@
+package experiments
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/interlock-bench/interlock-bench/baselines"
+	"github.com/interlock-bench/interlock-bench/protocol"
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+	"github.com/interlock-bench/interlock-bench/protocol/wire"
+	"github.com/interlock-bench/interlock-bench/targets/sim"
+)
+
+// actionRefund is the action that leases grant and the gate's target carries out.
+const actionRefund = "refund"
+
+// payload is a refund as the gate journals it.
+type payload struct {
+	Amount   int64  `json:"amount"`
+	Case     string `json:"case"`
+	Currency string `json:"currency"`
+	Order    string `json:"order"`
+}
+
+// gateColumn is the gate as a column.
+type gateColumn struct {
+	gate  *protocol.Gate
+	drain *journal.Drain
+}
+
+func openGate(o opening) (baselines.Column, error) {
+	drain, err := journal.OpenDrain(o.authorityDir())
+	if err != nil {
+		return nil, err
+	}
+	gate, err := protocol.Open(context.Background(), protocol.Config{
+		Namespace: namespace,
+		Journal: journal.FileOpener(o.journalDir(), journal.Options{
+			Namespace: namespace, Now: o.Clock.Now, Dir: o.dir, Trace: o.Service.Trace, Identity: o.task.Column,
+		}),
+		Authority: journal.FileOpener(o.authorityDir(), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: o.Clock.Now}),
+		Drain:     drain,
+		Clock:     o.Clock,
+		Trace:     o.Service.Trace,
+	})
+	if err != nil {
+		drain.Close()
+		return nil, err
+	}
+	if err := gate.Register(actionRefund, refundTarget{o.Service, o.task.Profile}); err != nil {
+		return nil, errors.Join(err, gate.Close(), drain.Close())
+	}
+	return &gateColumn{gate, drain}, nil
+}
+
+// Recover works until nothing can be settled by waiting.
+func (g *gateColumn) Recover(ctx context.Context) (baselines.Told, bool, error) {
+	results, err := g.gate.Recover(ctx, protocol.RecoverOptions{Wait: true})
+	if err != nil || len(results) == 0 {
+		return baselines.Told{}, false, err
+	}
+	told, err := toldOf(results[len(results)-1])
+	return told, true, err
+}
+
+func (g *gateColumn) Submit(ctx context.Context, d baselines.Decision) (baselines.Told, error) {
+	body, err := json.Marshal(payload{Amount: d.Amount, Case: d.Case, Currency: "usd", Order: d.Order})
+	if err != nil {
+		return baselines.Told{}, err
+	}
+	result, err := g.gate.Submit(ctx, protocol.Proposal{
+		Request:  d.Request,
+		Agent:    d.Agent,
+		Lease:    d.Lease,
+		Premises: premises(d),
+		Effect:   protocol.Effect{Action: actionRefund, Payload: body},
+	})
+	if err != nil {
+		return baselines.Told{}, err
+	}
+	told, err := toldOf(result)
+	told.Amount = d.Amount
+	return told, err
+}
+
+func (g *gateColumn) Close() error { return errors.Join(g.gate.Close(), g.drain.Close()) }
+
+// premises are what the refund rests on: the order is eligible and nobody else
+// has refunded under this case, whatever the agent saw, and what was paid is
+// still what it saw.
+func premises(d baselines.Decision) []protocol.Premise {
+	value := func(v any) json.RawMessage {
+		b, _ := json.Marshal(v)
+		return b
+	}
+	return []protocol.Premise{
+		{Name: "eligible", Seen: value(d.Seen.Eligible), At: d.SeenAt, Holds: protocol.Equals, Want: value(true)},
+		{Name: "paid", Seen: value(d.Seen.Paid), At: d.SeenAt, Holds: protocol.Unchanged},
+		{Name: "refunded", Whose: "others under this case", Seen: value(d.Seen.Others), At: d.SeenAt, Holds: protocol.Equals, Want: value(0)},
+	}
+}
+
+// toldOf says what a result claims.
+func toldOf(r protocol.Result) (baselines.Told, error) {
+	told := baselines.Told{Status: r.Status.String()}
+	switch r.Status.Final {
+	case protocol.Committed:
+		told.Says = baselines.Done
+	case protocol.Refused:
+		told.Says = baselines.Not
+	case protocol.Ambiguous:
+		told.Says = baselines.Nobody
+	default:
+		told.Says = baselines.Pending
+	}
+	var p payload
+	if len(r.Payload) > 0 {
+		if err := json.Unmarshal(r.Payload, &p); err != nil {
+			return told, fmt.Errorf("experiments: the journaled payload: %w", err)
+		}
+	}
+	told.Amount = p.Amount
+	return told, nil
+}
+
+// refundTarget is the simulated refund service as the gate sees it.
+type refundTarget struct {
+	client  sim.Client
+	profile sim.Profile
+}
+
+func (t refundTarget) Capabilities() protocol.Capabilities {
+	c := t.profile.Declared()
+	return protocol.Capabilities{
+		ClientTimeout: t.client.Timeout,
+		DedupWindow:   c.DedupWindow,
+		DedupMargin:   c.DedupMargin,
+		Lookup:        c.Lookup,
+		LookupLag:     c.LookupLag,
+		LookupWindow:  c.LookupWindow,
+		LandingBound:  c.LandingBound,
+		Conditional:   c.Conditional,
+		Fencing:       c.Fencing,
+	}
+}
+
+func (t refundTarget) Prepare(ctx context.Context, r protocol.Request) (protocol.Attempt, error) {
+	p, err := t.client.Prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &refundAttempt{p, r}, nil
+}
+
+func (t refundTarget) Lookup(ctx context.Context, r protocol.Request) (protocol.Finding, error) {
+	found, err := t.client.Find(ctx, r.Effect.String())
+	if err != nil || !found.Landed {
+		return protocol.Finding{}, err
+	}
+	var want payload
+	if err := json.Unmarshal(r.Payload, &want); err != nil {
+		return protocol.Finding{}, err
+	}
+	same := len(found.Refunds) == 1 && found.Refunds[0].Order == want.Order && found.Refunds[0].Case == want.Case && found.Refunds[0].Amount == want.Amount
+	return protocol.Finding{Landed: true, Same: same, Result: found.Body}, nil
+}
+
+func (t refundTarget) Observe(ctx context.Context, p protocol.Premise, r protocol.Request) (json.RawMessage, error) {
+	var about payload
+	if err := json.Unmarshal(r.Payload, &about); err != nil {
+		return nil, err
+	}
+	order, err := t.client.Order(ctx, about.Order, about.Case, r.Effect.String())
+	if err != nil {
+		return nil, err
+	}
+	switch p.Name {
+	case "eligible":
+		return json.Marshal(order.Eligible)
+	case "paid":
+		return json.Marshal(order.Paid)
+	case "refunded":
+		return json.Marshal(order.Others)
+	}
+	return nil, fmt.Errorf("experiments: the refund service has no fact called %q", p.Name)
+}
+
+// Fence asks the service to refuse older attempts.
+func (t refundTarget) Fence(ctx context.Context, effect journal.ID, token journal.Token) error {
+	return t.client.Fence(ctx, effect.String(), token.String())
+}
+
+type refundAttempt struct {
+	prepared *sim.Prepared
+	request  protocol.Request
+}
+
+func (a *refundAttempt) Send(ctx context.Context, e protocol.Envelope) protocol.Answer {
+	r, err := a.prepared.Send(ctx, a.request.Payload, sim.Envelope{
+		Key:    a.request.Effect.String(),
+		Effect: a.request.Effect.String(),
+		Anchor: e.Anchor.String(),
+		Token:  e.Token.String(),
+	})
+	reason := r.Word
+	if err != nil {
+		reason = err.Error()
+	}
+	answer := protocol.Answer{Reason: reason, RetryAfter: r.RetryAfter, Replayed: r.Replayed, Result: r.Body}
+	switch {
+	case r.Outcome == wire.NotSent:
+		answer.Outcome = protocol.NotSent
+	case r.Outcome != wire.Answered:
+		answer.Outcome = protocol.Unknown
+	case r.Code/100 == 2:
+		answer.Outcome = protocol.Done
+	case r.Code == 401 || r.Code == 429:
+		answer.Outcome = protocol.NotExecuted
+	case r.Code == 412:
+		answer.Outcome, answer.Premise = protocol.PremiseFailed, r.Premise
+	case r.Code == 422:
+		answer.Outcome = protocol.Rejected
+	default:
+		answer.Outcome = protocol.Unknown // 5xx, 409 in progress, and whatever the service doesn't declare
+	}
+	return answer
+}
+
+func (a *refundAttempt) Close() error { return a.prepared.Close() }

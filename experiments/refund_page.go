@@ -1,0 +1,263 @@
+package experiments
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/interlock-bench/interlock-bench/baselines"
+	"github.com/interlock-bench/interlock-bench/experiments/table"
+	"github.com/interlock-bench/interlock-bench/faults"
+	"github.com/interlock-bench/interlock-bench/faults/oracle"
+)
+
+// refundPage renders results/refund.md. Every figure and every list of cells in
+// it is taken from the records.
+func refundPage(records []Record) string {
+	r := indexRecords(records)
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n\n", args...) }
+
+	p("# One approved $20 refund, %d ways to go wrong", len(faults.Reference))
+	p("Made by `interlock-bench refund --seed %s`. Every cell is real processes killed by SIGKILL, judged from the service's own ledger; `results/refund.jsonl` holds one record per cell, with the line that replays it.", r.seed())
+	p("✅ held · ❌ violated · ⚠️ held, and a person must look · — not judged, or the fault did not fire")
+
+	p("## The reference table")
+	b.WriteString(r.table("", refundColumns[:referenceColumns]).Markdown() + "\n")
+
+	p("## What a careful engineer writes by hand")
+	p("The hand check sends a stable key, asks the service what landed, reads lease and facts again before every send and writes a synced line for each step. At t3, where the service offers neither key nor lookup, it stops for a person when its log holds a send without a result; the unmarked variant doesn't.")
+	b.WriteString(r.table("", refundColumns[referenceColumns:]).Markdown() + "\n")
+	b.WriteString(linesTable().Markdown() + "\n")
+
+	p("## When the service can't say how late a request may land")
+	p("The same rows and services, with the landing bound undeclared. A service that doesn't say how late a request may still land makes \"not found\" worthless until it can fence.")
+	b.WriteString(r.table(tableUnbounded, unboundedColumns()).Markdown() + "\n")
+
+	p("## Beside the money")
+	p("`answer`: cells in which what the caller was told disagrees with the ledger. `record`: cells whose own artefacts show who acted, what was done, which checks held and every attempt, the killed one included. Requests and model calls are sums over the cells' worst trials.")
+	b.WriteString(r.besideMoney().Markdown() + "\n")
+
+	p("## What happens in each row")
+	for _, row := range faults.Reference {
+		fmt.Fprintf(&b, "- `%s`: %s\n", row.Name, row.What)
+	}
+	b.WriteString("\n")
+
+	p("## How to read a cell")
+	p("`COMMITTED_ON_QUERY $20 ✅`: the column's last word to its caller, the money that left the service for this case by whatever hand, and the judge's mark. $20 is right, or $0 where the authority or the order's eligibility went away before anything landed. The reference order was paid $100, so a second partial refund can't hide behind a full one.")
+	p("A column that writes a journal runs each row twice: on a plain file, where a kill keeps what was written, and on a file that loses what was not synced. The cell is the worse of the two.")
+	p("t1 absorbs a repeated key for 24 h, can be asked what landed, and applies a request within 30 s or never. t2 can be asked and has the same bound. t3 does neither.")
+
+	p("## Findings")
+	for _, f := range r.findings() {
+		p("%s", f)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// refundRecords finds records by cell.
+type refundRecords map[string]Record
+
+func indexRecords(records []Record) refundRecords {
+	r := refundRecords{}
+	for _, record := range records {
+		r[record.ID] = record
+	}
+	return r
+}
+
+func (r refundRecords) at(tableName, row, column string) (Record, bool) {
+	record, ok := r[CellID("refund", tableName, row, column)]
+	return record, ok
+}
+
+// seed is the seed of the run, read from a replay line.
+func (r refundRecords) seed() string {
+	for _, record := range r {
+		if _, seed, ok := strings.Cut(record.Replay, "seed="); ok {
+			return seed
+		}
+	}
+	return "1"
+}
+
+func (r refundRecords) table(name string, columns []column) table.Table {
+	t := table.Table{Header: []string{"row"}}
+	for _, c := range columns {
+		t.Header = append(t.Header, c.Name)
+	}
+	for _, row := range faults.Reference {
+		cells := []string{"`" + row.Name + "`"}
+		for _, c := range columns {
+			record, ok := r.at(name, row.Name, c.Name)
+			if !ok {
+				cells = append(cells, "—")
+				continue
+			}
+			cells = append(cells, record.Cell+" "+record.Class().Mark())
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return t
+}
+
+// linesTable says how long the baselines are.
+func linesTable() table.Table {
+	t := table.Table{Header: []string{"column", "lines of the check", "lines of its file"}}
+	for _, s := range baselines.Sizes() {
+		t.Rows = append(t.Rows, []string{"`" + s.Name + "`", fmt.Sprint(s.Check), fmt.Sprint(s.File)})
+	}
+	return t
+}
+
+func (r refundRecords) besideMoney() table.Table {
+	t := table.Table{Header: []string{"column", "cells", "violated", "to look at", "answer disagrees", "record full", "requests", "model calls"}}
+	for _, c := range refundColumns {
+		var cells, bad, look, wrong, full, requests, calls int
+		for _, row := range faults.Reference {
+			record, ok := r.at("", row.Name, c.Name)
+			if !ok {
+				continue
+			}
+			cells++
+			switch record.Class().Word() {
+			case "BAD":
+				bad++
+			case "look":
+				look++
+			}
+			if record.Answer == "disagrees" {
+				wrong++
+			}
+			if record.Record == recordFull {
+				full++
+			}
+			requests += record.Requests
+			calls += record.ModelCalls
+		}
+		t.Rows = append(t.Rows, append([]string{"`" + c.Name + "`"}, ints(cells, bad, look, wrong, full, requests, calls)...))
+	}
+	return t
+}
+
+func ints(values ...int) []string {
+	var s []string
+	for _, v := range values {
+		s = append(s, fmt.Sprint(v))
+	}
+	return s
+}
+
+// rows names the rows in which the record of a column satisfies f.
+func (r refundRecords) rows(tableName, column string, f func(Record) bool) []string {
+	var rows []string
+	for _, row := range faults.Reference {
+		if record, ok := r.at(tableName, row.Name, column); ok && f(record) {
+			rows = append(rows, row.Name)
+		}
+	}
+	return rows
+}
+
+func isClass(c oracle.Class) func(Record) bool {
+	return func(r Record) bool { return r.Class() == c }
+}
+
+func isBad(r Record) bool { return r.Class().Word() == "BAD" }
+
+// findings are the sentences that the cells of this run support, numbered as the
+// project's findings are; the third belongs to another experiment.
+func (r refundRecords) findings() []string {
+	return []string{r.findingTarget(), r.findingKeys(), r.findingRecovery(), r.findingBound(), r.findingHandCheck()}
+}
+
+func (r refundRecords) findingTarget() string {
+	t1, t2, t3 := r.rows("", "gate@t1", isClass(oracle.Correct)), r.rows("", "gate@t2", isClass(oracle.Correct)), r.rows("", "gate@t3", isClass(oracle.Correct))
+	looks := r.rows("", "gate@t3", isClass(oracle.Ambiguous))
+	bad := len(r.rows("", "gate@t1", isBad)) + len(r.rows("", "gate@t2", isBad)) + len(r.rows("", "gate@t3", isBad))
+	return fmt.Sprintf("**1. Whether an effect can happen exactly once is the target's to offer.** The gate ends right in %d of %d rows at t1 and %d of %d at t2, where the service absorbs repeats or can be asked; at t3 it ends right in %d and says AMBIGUOUS in %d (%s), with %d violated. No client can close that gap from its side: it is the Two Generals problem. What is left there is at most once, and an uncertainty that is said aloud.",
+		len(t1), len(faults.Reference), len(t2), len(faults.Reference), len(t3), len(looks), list(looks), bad)
+}
+
+func (r refundRecords) findingKeys() string {
+	bad := r.rows("", "idempotency-key@t1", isBad)
+	naive := r.rows("", "naive", isBad)
+	saved := slices.DeleteFunc(slices.Clone(naive), func(row string) bool { return slices.Contains(bad, row) })
+	return fmt.Sprintf("**2. Keys are necessary and not sufficient.** A stable idempotency key turns %d of the %d rows that plain retry violates (%s). It leaves %d violated (%s): a key sees neither that the authority went away nor that the facts changed, and the service forgets it.",
+		len(saved), len(naive), list(saved), len(bad), list(bad))
+}
+
+func (r refundRecords) findingRecovery() string {
+	var outage []string
+	for _, row := range faults.Reference {
+		if len(row.Outage) > 0 {
+			outage = append(outage, row.Name)
+		}
+	}
+	in := func(column string) int {
+		return len(slices.DeleteFunc(r.rows("", column, isBad), func(row string) bool { return !slices.Contains(outage, row) }))
+	}
+	return fmt.Sprintf("**4. Recovery is when the world moves, so a resend is a new dispatch.** In the %d rows where something changes while the process is dead (%s) `naive` is violated in %d, `idempotency-key@t1` in %d and `durable-replay@t1` in %d; the gate, which reads lease and facts again before it sends again, in %d at t1, %d at t2 and %d at t3.",
+		len(outage), list(outage), in("naive"), in("idempotency-key@t1"), in("durable-replay@t1"), in("gate@t1"), in("gate@t2"), in("gate@t3"))
+}
+
+func (r refundRecords) findingBound() string {
+	var moved []string
+	for _, c := range []string{"gate@t1", "gate@t2", "gate@t3"} {
+		for _, row := range faults.Reference {
+			known, ok1 := r.at("", row.Name, c)
+			unknown, ok2 := r.at(tableUnbounded, row.Name, c)
+			if ok1 && ok2 && known.Class() != unknown.Class() {
+				moved = append(moved, fmt.Sprintf("`%s` at `%s`", row.Name, c))
+			}
+		}
+	}
+	return fmt.Sprintf("**5. \"Not found\" is worth nothing while the request may still land.** Without a declared landing bound %d of the gate's cells change their mark: %s. That is what a service costs its callers when it can't say how late a request may take effect.",
+		len(moved), orNone(strings.Join(moved, ", ")))
+}
+
+func (r refundRecords) findingHandCheck() string {
+	var parts []string
+	for _, profile := range []string{"t1", "t2", "t3"} {
+		ties := 0
+		var differ []string
+		for _, row := range faults.Reference {
+			gate, ok1 := r.at("", row.Name, "gate@"+profile)
+			hand, ok2 := r.at("", row.Name, "hand-check@"+profile)
+			if !ok1 || !ok2 {
+				continue
+			}
+			if gate.Class() == hand.Class() && gate.Money() == hand.Money() {
+				ties++
+				continue
+			}
+			differ = append(differ, fmt.Sprintf("`%s`: hand check %s %s, gate %s %s", row.Name, hand.Cell, hand.Class().Mark(), gate.Cell, gate.Class().Mark()))
+		}
+		parts = append(parts, fmt.Sprintf("at %s it ties in %d of %d rows%s", profile, ties, len(faults.Reference), listed(differ)))
+	}
+	unmarked := r.rows("", "hand-check-unmarked@t3", isBad)
+	return fmt.Sprintf("**6. A careful hand check ties the gate on these rows.** By money and mark, %s. Without its marker the hand check at t3 is violated in %d rows (%s). These rows have one process, one request at a time and a service that applies at once; a tie here says nothing of rows in which requests land late or two processes act.",
+		strings.Join(parts, "; "), len(unmarked), list(unmarked))
+}
+
+func list(rows []string) string {
+	if len(rows) == 0 {
+		return "none"
+	}
+	return "`" + strings.Join(rows, "`, `") + "`"
+}
+
+func listed(s []string) string {
+	if len(s) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(s, "; ") + ")"
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

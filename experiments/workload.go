@@ -1,0 +1,230 @@
+package experiments
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/interlock-bench/interlock-bench/baselines"
+	"github.com/interlock-bench/interlock-bench/faults"
+	"github.com/interlock-bench/interlock-bench/faults/history"
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+	"github.com/interlock-bench/interlock-bench/protocol/trace"
+	"github.com/interlock-bench/interlock-bench/targets/sim"
+)
+
+// The points that every column passes alike, in order. Those on either side of
+// the send, sim.BeforeSend and sim.ReplyReceived, are passed by the client of
+// the service.
+const (
+	pointStarted trace.Point = "started" // the process runs and has opened nothing
+	pointDecided trace.Point = "decided" // the agent read the facts and the model answered; nothing was submitted
+	pointTold    trace.Point = "told"    // the caller has its answer
+)
+
+// task is what the supervisor gives to the program under test. A restart gets
+// the same.
+type task struct {
+	Column  string // as in the list of columns
+	Network string // of the service
+	Address string
+	State   string // folder that outlives the process
+	File    string // "plain" or "lossy"
+	Profile sim.Profile
+	Agent   string
+	Lease   string
+	Order   string
+	Case    string
+	Request string
+}
+
+// What the program under test asks the world.
+const (
+	askNext  = "next"  // nextQuestion, nextAnswer
+	askModel = "model" // modelQuestion, modelAnswer
+)
+
+type nextQuestion struct {
+	Settled bool // recovery found something to settle
+}
+
+type nextAnswer struct {
+	Submit bool // false: there is nothing more to do
+	Repeat bool // the same was asked before the process died, or before it was told to try again
+}
+
+type modelQuestion struct{ Request string }
+
+type modelAnswer struct{ Amount int64 }
+
+// ServeChild runs the column under test where this process was started by a
+// supervisor, and does not return then. It is called first in main.
+func ServeChild() {
+	c, err := faults.Attach()
+	if c == nil && err == nil {
+		return
+	}
+	if err == nil {
+		err = work(c)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "interlock-bench:", err)
+		os.Exit(70)
+	}
+	os.Exit(0)
+}
+
+// maxTries bounds how often a submit that isn't settled is tried again: a column
+// that never settles ends as it stands, for the judge to see.
+const maxTries = 5
+
+// work is the agent: it lets its column recover, and then submits what there is
+// to submit.
+func work(c *faults.Child) error {
+	var t task
+	if err := c.Task(&t); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	c.At(pointStarted, "")
+	column, err := openColumn(c, t)
+	if err != nil {
+		return err
+	}
+	defer column.Close()
+	told, settled, err := column.Recover(ctx)
+	if err != nil {
+		return err
+	}
+	if settled {
+		tell(c, t, told, "recover")
+	}
+	service := serviceOf(c, t)
+	for {
+		var next nextAnswer
+		if err := c.Ask(askNext, nextQuestion{Settled: settled}, &next); err != nil {
+			return err
+		}
+		if !next.Submit {
+			c.Tell(history.Finished, "", nil)
+			return nil
+		}
+		seen, err := service.Order(ctx, t.Order, t.Case, "")
+		if err != nil {
+			return fmt.Errorf("the agent can't read order %s: %w", t.Order, err)
+		}
+		var model modelAnswer
+		if err := c.Ask(askModel, modelQuestion{Request: t.Request}, &model); err != nil {
+			return err
+		}
+		c.At(pointDecided, t.Request)
+		d := baselines.Decision{
+			Request: t.Request, Order: t.Order, Case: t.Case, Amount: model.Amount,
+			Agent: t.Agent, Lease: t.Lease, Seen: seen, SeenAt: c.Now(), Repeat: next.Repeat,
+		}
+		if err := submit(ctx, c, t, column, d); err != nil {
+			return err
+		}
+		settled = true // from here on the row decides what comes next
+	}
+}
+
+// submit submits d, and recovers and submits again while the answer is pending.
+func submit(ctx context.Context, c *faults.Child, t task, column baselines.Column, d baselines.Decision) error {
+	for try := 1; ; try++ {
+		told, err := column.Submit(ctx, d)
+		if err != nil {
+			return err
+		}
+		tell(c, t, told, "submit")
+		c.At(pointTold, t.Request)
+		if told.Says != baselines.Pending || try == maxTries {
+			return nil
+		}
+		told, settled, err := column.Recover(ctx)
+		if err != nil {
+			return err
+		}
+		if settled {
+			tell(c, t, told, "recover")
+			if told.Says != baselines.Pending {
+				return nil
+			}
+		}
+		d.Repeat = true
+	}
+}
+
+func tell(c *faults.Child, t task, told baselines.Told, during string) {
+	c.Tell(history.Told, t.Request, history.Answer{
+		Request: t.Request, Amount: told.Amount, Status: told.Status, Says: history.Says(told.Says), During: during,
+	})
+}
+
+func serviceOf(c *faults.Child, t task) sim.Client {
+	return sim.Client{Network: t.Network, Address: t.Address, Clock: c, Timeout: clientTimeout, Trace: c.At}
+}
+
+// clientTimeout is how long every client waits for the service.
+const clientTimeout = 10 * time.Second
+
+// openColumn opens the column that the task names in its state folder.
+func openColumn(c *faults.Child, t task) (baselines.Column, error) {
+	column, ok := findColumn(t.Column)
+	if !ok {
+		return nil, fmt.Errorf("no column is called %q", t.Column)
+	}
+	dir := filepath.Join(t.State, "journal")
+	var disk journal.Dir
+	if t.File == fileLossy {
+		disk = faults.LossyDir(dir)
+	}
+	return column.open(opening{
+		task: t,
+		dir:  disk,
+		Env: baselines.Env{
+			Service: serviceOf(c, t),
+			Clock:   c,
+			Start:   c.Start(),
+			Lock:    filepath.Join(t.State, "lock"),
+			Lookup:  t.Profile.Lookup,
+			Key:     t.Profile.DedupWindow > 0,
+			Journal: func(mode journal.Mode, apply func(journal.Entry) error) (journal.Store, error) {
+				return journal.OpenFile(dir, journal.Options{
+					Mode: mode, Namespace: namespace, Now: c.Now, Dir: disk, Trace: c.At, Identity: t.Column,
+				}, apply)
+			},
+		},
+	})
+}
+
+// opening is what a column is opened with.
+type opening struct {
+	baselines.Env
+	task task
+	dir  journal.Dir // where the journal's bytes go; nil is the real directory
+}
+
+func (o opening) journalDir() string   { return filepath.Join(o.task.State, "journal") }
+func (o opening) authorityDir() string { return authorityDir(o.task.State) }
+
+func authorityDir(state string) string { return filepath.Join(state, "authority") }
+
+// namespace is the refund desk's; one journal, one namespace.
+const namespace = "refund-desk"
+
+// The two kinds of file that a journal is written to.
+const (
+	filePlain = "plain" // the real one: a kill keeps what was written
+	fileLossy = "lossy" // a kill loses what was not synced
+)
+
+func profileOf(column string) string {
+	if _, profile, ok := strings.Cut(column, "@"); ok {
+		return profile
+	}
+	return "t1"
+}

@@ -1,0 +1,243 @@
+package experiments
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/interlock-bench/interlock-bench/faults"
+	"github.com/interlock-bench/interlock-bench/faults/history"
+	"github.com/interlock-bench/interlock-bench/protocol"
+	"github.com/interlock-bench/interlock-bench/protocol/clock"
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+	"github.com/interlock-bench/interlock-bench/protocol/trace"
+	"github.com/interlock-bench/interlock-bench/targets/sim"
+)
+
+// The refund desk's case.
+const (
+	caseID    = "case-4471"
+	orderID   = "881"
+	agentID   = "agent-7"
+	leaseID   = "L-refund"
+	principal = "support-lead"
+	paid      = 100_00
+	approved  = 20_00
+	leaseLife = 30 * 24 * time.Hour
+)
+
+// refundWorld is everything around the column in one trial: the service, the
+// people, the authority and the model.
+type refundWorld struct {
+	stage   *faults.Stage
+	service *sim.Server
+	column  column
+	row     faults.Row
+
+	leaseTill time.Time
+	asked     int    // submits handed out
+	evidence  string // what the column's artefacts show, once the world is closed
+}
+
+func newRefundWorld(stage *faults.Stage, row faults.Row, c column, profile sim.Profile) (*refundWorld, error) {
+	w := &refundWorld{stage: stage, column: c, row: row, leaseTill: stage.Now().Add(leaseLife)}
+	w.record(history.Declared, "", history.Declaration{
+		Approved: []history.Approval{{
+			Request: caseID, Order: orderID, Case: caseID, Amount: approved, Agent: agentID, Lease: leaseID,
+		}},
+		Service: profile.Service(),
+	})
+	w.service = sim.New(stage.As("service"), profile)
+	w.service.SetOrder(orderID, true, paid, "")
+	if err := w.grant(); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", w.address())
+	if err != nil {
+		return nil, fmt.Errorf("experiments: the simulated service can't listen: %w", err)
+	}
+	if err := w.service.Start(l); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *refundWorld) address() string { return filepath.Join(w.stage.Dir(), "service") }
+
+func (w *refundWorld) record(kind history.Kind, subject string, body any) {
+	w.stage.As("supervisor").Record(kind, subject, body)
+}
+
+// grant gives the agent its lease, at the desk that anybody can ask and in the
+// authority log that the gate follows.
+func (w *refundWorld) grant() error {
+	w.stage.As("principal").Record(history.Granted, leaseID, history.Lease{
+		Lease: leaseID, Holder: agentID, Case: caseID, Max: approved, Expires: leaseLife,
+	})
+	w.service.SetLease(sim.Lease{Lease: leaseID, Holder: agentID, Case: caseID, Max: approved, Expires: w.leaseTill})
+	if !w.column.gate {
+		return nil
+	}
+	return w.authority(nil, func(a *protocol.Authority) error {
+		return a.Grant(context.Background(), protocol.Lease{
+			ID: leaseID, Principal: principal, Holder: agentID, Actions: []string{actionRefund},
+			Limits: []protocol.Limit{
+				{Field: "amount", Max: fmt.Sprint(approved)},
+				{Field: "case", Equals: json.RawMessage(`"` + caseID + `"`)},
+			},
+			Expires: w.leaseTill,
+		})
+	})
+}
+
+// authority opens the authority log as the principal, in this process, which is
+// not the process under test.
+func (w *refundWorld) authority(watch trace.Func, do func(*protocol.Authority) error) error {
+	dir := authorityDir(w.stage.State())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("experiments: no folder for the authority log: %w", err)
+	}
+	drain, err := journal.OpenDrain(dir)
+	if err != nil {
+		return err
+	}
+	defer drain.Close()
+	a, err := protocol.OpenAuthority(journal.FileOpener(dir, journal.Options{
+		Mode: journal.Appender, Namespace: namespace, Now: w.stage.Now,
+	}), drain, protocol.AuthorityOptions{Clock: principalClock{clock.System, w.stage}, Trace: watch})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return do(a)
+}
+
+// principalClock is a principal's clock: true wall time of the trial, and real
+// time for whatever it waits, since nothing of it is under test.
+type principalClock struct {
+	clock.Clock
+	stage *faults.Stage
+}
+
+func (c principalClock) Now() time.Time { return c.stage.Now() }
+
+func (w *refundWorld) journalReader() journal.Opener {
+	return journal.FileOpener(filepath.Join(w.stage.State(), "journal"), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: w.stage.Now})
+}
+
+// The acts of the world that rows name.
+func (w *refundWorld) Do(action string, proceed func(until ...trace.Point)) error {
+	switch action {
+	case "revoke":
+		return w.revoke(proceed)
+	case "make-ineligible":
+		return w.service.SetEligible(orderID, false)
+	case "refund-by-hand":
+		return w.service.RefundByHand(orderID, caseID, approved)
+	case "forget-keys":
+		w.service.ForgetKeys()
+	default:
+		return fmt.Errorf("experiments: the refund desk can't do %q", action)
+	}
+	return nil
+}
+
+func (w *refundWorld) revoke(proceed func(until ...trace.Point)) error {
+	lease := history.Lease{Lease: leaseID}
+	w.stage.As("principal").Record(history.Revoking, leaseID, lease)
+	w.service.RevokeLease(leaseID)
+	if w.column.gate {
+		recorded := func(p trace.Point, _ string) {
+			if p == protocol.PointRevoked {
+				proceed()
+			}
+		}
+		err := w.authority(recorded, func(a *protocol.Authority) error {
+			revocation, err := a.Revoke(context.Background(), leaseID, protocol.RevokeOptions{Journal: w.journalReader()})
+			lease.Doubt = len(revocation.Doubt)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	w.stage.As("principal").Record(history.Revoked, leaseID, lease)
+	return nil
+}
+
+// Answer is what the program under test hears from the world.
+func (w *refundWorld) Answer(what string, question json.RawMessage) (any, error) {
+	switch what {
+	case askNext:
+		var q nextQuestion
+		if err := json.Unmarshal(question, &q); err != nil {
+			return nil, err
+		}
+		return w.next(q.Settled), nil
+	case askModel:
+		amount := w.row.Submits[w.asked-1]
+		w.stage.As("model").Record(history.Modelled, caseID, history.Decision{Request: caseID, Amount: amount})
+		return modelAnswer{Amount: amount}, nil
+	}
+	return nil, fmt.Errorf("experiments: the program under test asked for %q", what)
+}
+
+// next hands out the row's submits in order. After a restart the last one is
+// asked for again where recovery found nothing to settle and the row has no
+// further one.
+func (w *refundWorld) next(settled bool) nextAnswer {
+	if w.asked < len(w.row.Submits) {
+		w.asked++
+		return nextAnswer{Submit: true}
+	}
+	if !settled {
+		return nextAnswer{Submit: true, Repeat: true}
+	}
+	return nextAnswer{}
+}
+
+// Idle has nothing to wait for: the service records what becomes of a dead
+// client's request by its timers only, and those are the stage's.
+func (w *refundWorld) Idle(context.Context) error { return nil }
+
+// Close stops the service and looks at what the column left behind.
+func (w *refundWorld) Close() error {
+	w.evidence = w.column.evidence(evidenceOf{w.stage.State(), w.stage.Now})
+	return w.service.Close()
+}
+
+// cellStatus is the cell's word: the last submit's status if its payload differs
+// from the first or recovery had nothing to settle, else recovery's.
+func cellStatus(h history.History) string {
+	var first, lastSubmit, lastRecover *history.Answer
+	for _, e := range h {
+		if e.Kind != history.Told {
+			continue
+		}
+		a, err := history.Body[history.Answer](e)
+		if err != nil {
+			continue
+		}
+		if first == nil {
+			first = &a
+		}
+		if a.During == "recover" {
+			lastRecover = &a
+		} else {
+			lastSubmit = &a
+		}
+	}
+	switch {
+	case lastSubmit == nil && lastRecover == nil:
+		return "NOTHING_SAID"
+	case lastSubmit == nil:
+		return lastRecover.Status
+	case lastRecover == nil, lastSubmit.Amount != first.Amount:
+		return lastSubmit.Status
+	}
+	return lastRecover.Status
+}
