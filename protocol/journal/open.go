@@ -210,7 +210,11 @@ func (l *Log) startSegment() error {
 	if err != nil {
 		return full(fmt.Errorf("journal: %w", err))
 	}
-	if err := errors.Join(writeAll(f, s.encode(), 0), f.Sync(), l.dir.Sync()); err != nil {
+	err = errors.Join(writeAll(f, s.encode(), 0), f.Sync(), l.dir.Sync())
+	if s.prev == 0 {
+		err = errors.Join(err, realDir(filepath.Dir(l.path)).Sync()) // the directory may be new, too
+	}
+	if err != nil {
 		f.Close()
 		return fmt.Errorf("journal: begin %s: %w", segmentName(s.number), err)
 	}
