@@ -55,7 +55,6 @@ type refund struct {
 	accepted time.Duration
 	due      time.Duration
 	stop     func()  // of the timer that lands it
-	lost     bool    // with the queue
 	gone     bool    // its client died at a point of this request
 	withheld bool    // its answer never leaves
 	answer   *answer // once there is one

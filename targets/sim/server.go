@@ -133,7 +133,6 @@ func (s *Server) Down(q Queue) error {
 			r.stop = nil
 		}
 		if q == LoseQueue {
-			r.lost = true
 			if k := s.keys[r.Key]; k != nil && k.request == r.Number {
 				delete(s.keys, r.Key)
 			}
@@ -269,6 +268,7 @@ func (r *refund) read(body []byte, premises string) error {
 // lands when the clock moves next, or when Up says.
 func (s *Server) accept(r *refund) {
 	s.mu.Lock()
+	late := s.postpone(r)
 	s.arm(r)
 	s.mu.Unlock()
 	alive := s.pass(Accepted, r)
@@ -278,8 +278,7 @@ func (s *Server) accept(r *refund) {
 		s.mu.Unlock()
 		return
 	}
-	if s.meets(delayed) {
-		r.due = r.accepted + s.delay
+	if !late && s.postpone(r) {
 		s.arm(r)
 	}
 	now := alive && r.due == r.accepted
@@ -292,16 +291,22 @@ func (s *Server) accept(r *refund) {
 	}
 }
 
-// land applies a queued request and settles its answer. In the queue of a dead
-// service nothing lands.
+// postpone gives r the delay that is planned for the next request, if one is.
+// The lock is held.
+func (s *Server) postpone(r *refund) bool {
+	if !s.meets(delayed) {
+		return false
+	}
+	r.due = r.accepted + s.delay
+	return true
+}
+
+// land applies a request that is still in the queue and settles its answer. A
+// timer that was too late to be stopped lands nothing.
 func (s *Server) land(r *refund) {
 	s.mu.Lock()
-	if r.lost || s.down {
-		s.mu.Unlock()
-		return
-	}
 	i := slices.Index(s.queue, r)
-	if i < 0 {
+	if i < 0 || s.down || s.host.Mono() < r.due {
 		s.mu.Unlock()
 		return
 	}
@@ -326,7 +331,7 @@ func (s *Server) pass(p trace.Point, r *refund) (alive bool) {
 }
 
 // settle records the answer and wakes the handler. To a dead client, or from a
-// service that died since, there is none.
+// service that died since, there is none, and no point is passed.
 func (s *Server) settle(r *refund, a *answer) {
 	s.mu.Lock()
 	silent := r.gone || r.life != s.life

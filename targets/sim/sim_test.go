@@ -91,6 +91,7 @@ func TestService(t *testing.T) {
 		{"in progress", "t1", onAcceptance, []step{delay(10 * time.Second), ask("unknown"), ask("409 in_progress after 1s"), askFor(other, "422 key_reused_with_different_params"),
 			sleep(10 * time.Second), ask("200 already_processed replayed")}, 2000, "the key is taken on acceptance"},
 		{"two under way", "t1", nil, []step{delay(10 * time.Second), ask("unknown"), ask("200 ok"), sleep(10 * time.Second)}, 2000, "the key is taken with the landing: the later one is absorbed"},
+		{"window from acceptance", "t1", onAcceptance, []step{delay(20 * time.Second), ask("unknown"), sleep(24*time.Hour - timeout), ask("200 already_processed replayed"), sleep(1), ask("200 ok")}, 4000, "the landing doesn't prolong it"},
 		{"claims to be in progress", "t1", nil, []step{next(sim.ClaimInProgress), ask("409 in_progress after 1s"), ask("200 ok")}, 2000, "nothing was done by the first"},
 		{"discarded key", "t1", onAcceptance, []step{delay(31 * time.Second), ask("unknown"), sleep(31 * time.Second), ask("200 ok")}, 2000, "a discarded request gives its key back"},
 
@@ -116,6 +117,9 @@ func TestService(t *testing.T) {
 		{"queue kept", "t2", nil, []step{do(func(w *world) { w.on(sim.Accepted, func() bool { w.Down(sim.KeepQueue); return true }) }), ask("unknown"), ask("not sent"),
 			sleep(time.Second), do(func(w *world) { w.Up() }), look("absent"), sleep(0), look("landed 2000")}, 2000, "up again, the service may be asked before it replays its queue (C16)"},
 		{"queue kept too long", "t2", nil, []step{delay(20 * time.Second), ask("unknown"), do(func(w *world) { w.Down(sim.KeepQueue) }), sleep(time.Minute), do(func(w *world) { w.Up() }), sleep(time.Minute)}, 0, "the bound covers the outage"},
+		{"queue kept, timer late", "t2", nil, []step{do(func(w *world) { w.late = true }), delay(20 * time.Second), ask("unknown"), do(func(w *world) { w.Down(sim.KeepQueue) }), sleep(20 * time.Second),
+			do(func(w *world) { w.Up() }), look("absent"), sleep(0), look("landed 2000")}, 2000, "nothing lands in a dead service"},
+		{"queue lost, timer late", "t2", nil, []step{do(func(w *world) { w.late = true }), delay(20 * time.Second), ask("unknown"), do(func(w *world) { w.Down(sim.LoseQueue); w.Up() }), sleep(20 * time.Second), look("absent")}, 0, "what is lost doesn't land"},
 		{"queue lost", "t1", onAcceptance, []step{delay(20 * time.Second), ask("unknown"), do(func(w *world) { w.Down(sim.LoseQueue) }), do(func(w *world) { w.Up() }), ask("200 ok"), sleep(time.Minute)}, 2000, "and its key with it"},
 		{"down", "t3", nil, []step{do(func(w *world) { w.Down(sim.KeepQueue) }), ask("not sent"), do(func(w *world) { w.Up() }), ask("200 ok")}, 2000, "refused, then not"},
 		{"down while the client connects", "t3", nil, []step{do(func(w *world) { w.on(sim.BeforeSend, func() bool { w.Down(sim.KeepQueue); return true }) }), ask("not sent")}, 0, "the last look before the first byte sees it"},
@@ -222,6 +226,53 @@ func TestPointsArePassedInOrder(t *testing.T) {
 	want := slices.Concat(client[:1], service, client[1:])
 	if !slices.Equal(w.points, want) {
 		t.Errorf("passed %v, want %v", w.points, want)
+	}
+}
+
+// Nothing is passed or recorded after a point at which the client died: its next
+// start is under way already.
+func TestNothingFollowsADeath(t *testing.T) {
+	for i, p := range sim.Points() {
+		w := newWorld(t, profile(t, "t1", nil))
+		w.killAt(p)
+		w.refund(nil)
+		want := slices.Concat(sim.ClientPoints()[:1], sim.Points()[:i+1])
+		if !slices.Equal(w.points, want) {
+			t.Errorf("killed at %s: passed %v, want %v", p, w.points, want)
+		}
+		if slices.Contains(w.kinds(), "answered") {
+			t.Errorf("killed at %s: recorded %v", p, w.kinds())
+		}
+	}
+}
+
+func TestNotSentPassesNoPoint(t *testing.T) {
+	w := newWorld(t, profile(t, "t1", nil))
+	p, err := w.client.Prepare(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	w.Down(sim.KeepQueue)
+	for p.Peek() == nil { // the end of the connection is on its way
+	}
+	reply, err := p.Refund(t.Context(), sim.Refund{Order: order, Case: caseID, Amount: 2000})
+	if reply.Outcome != wire.NotSent || !errors.Is(err, wire.ErrNotSent) || len(w.points) > 0 {
+		t.Errorf("got %v, %v, and passed %v", reply.Outcome, err, w.points)
+	}
+}
+
+func TestDownReleasesHeldAnswers(t *testing.T) {
+	w := newWorld(t, profile(t, "t1", nil))
+	w.After(time.Second, "", func() {
+		w.Down(sim.KeepQueue)
+		if n := w.hold(0); n > 0 {
+			t.Errorf("%d answers are still held when Down has returned", n)
+		}
+	})
+	w.Next(sim.DropAnswer, 1)
+	if got := w.refund(nil); got != "unknown" {
+		t.Errorf("got %s, want unknown", got)
 	}
 }
 

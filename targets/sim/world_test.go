@@ -31,6 +31,8 @@ type world struct {
 	events []string
 	at     map[trace.Point]func() bool // what happens at a point; false kills the client
 	points []trace.Point
+	held   int  // answers
+	late   bool // timers of the service can't be stopped any more
 }
 
 type timer struct {
@@ -91,7 +93,11 @@ func (w *world) arm(d time.Duration, client bool, fire func()) (stop func()) {
 }
 
 func (w *world) After(d time.Duration, _ string, fn func()) (stop func()) {
-	return w.arm(d, false, fn)
+	stop = w.arm(d, false, fn)
+	if w.late {
+		return func() {}
+	}
+	return stop
 }
 
 // next moves time to the earliest timer that is due by then.
@@ -111,6 +117,8 @@ func (w *world) next(by time.Duration) *timer {
 }
 
 func (w *world) Withhold(ctx context.Context) {
+	w.hold(1)
+	defer w.hold(-1)
 	for ctx.Err() == nil {
 		fired := make(chan struct{})
 		t := w.next(1 << 62)
@@ -127,6 +135,13 @@ func (w *world) Withhold(ctx context.Context) {
 		case <-fired:
 		}
 	}
+}
+
+func (w *world) hold(n int) (held int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held += n
+	return w.held
 }
 
 // sleep lets time pass.
