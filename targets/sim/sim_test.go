@@ -107,6 +107,11 @@ func TestService(t *testing.T) {
 		// Landing.
 		{"late", "t2", nil, []step{delay(30 * time.Second), ask("unknown"), sleep(28*time.Second - 1), look("absent"), sleep(1), look("landed 2000")}, 2000, "lands at the bound, long after its client has given up"},
 		{"late, and its client waits", "t2", nil, []step{delay(time.Second), ask("200 ok")}, 2000, "the answer comes with the landing"},
+		{"late by a decision at the point", "t2", nil, []step{do(func(w *world) {
+			w.late = true
+			w.on(sim.Accepted, func() bool { w.DelayNext(20*time.Second, 1); return true })
+		}), ask("unknown"),
+			sleep(18*time.Second - 1), look("absent"), sleep(1), look("landed 2000")}, 2000, "the first timer is out of date"},
 		{"too late", "t2", nil, []step{delay(30*time.Second + 1), ask("unknown"), sleep(time.Minute), look("absent")}, 0, "older than the bound: discarded"},
 		{"no bound", "t2", func(p *sim.Profile) { p.LandingBound = 0 }, []step{delay(30 * time.Hour), ask("unknown"), sleep(30 * time.Hour)}, 2000, "nothing is discarded"},
 		{"killed when read", "t2", nil, []step{kill(sim.RequestRead), ask("unknown"), sleep(time.Minute)}, 0, "not accepted"},
