@@ -544,8 +544,9 @@ func TestSettle(t *testing.T) {
 
 // TestHungSilent: a process without a sign of life is ended, with its stacks.
 func TestHungSilent(t *testing.T) {
+	t.Parallel()
 	p := plan(t, "silent")
-	p.Patience = 200 * time.Millisecond
+	p.Patience = 2 * time.Second // also the time to start in
 	h := run(t, p)
 	last := h[len(h)-1]
 	if last.Kind != history.Hung {
@@ -650,12 +651,13 @@ func TestUnknownAct(t *testing.T) {
 
 // TestActThatHangs: an act that never returns ends the trial, not the caller.
 func TestActThatHangs(t *testing.T) {
+	t.Parallel()
 	hang := make(chan struct{})
 	defer close(hang)
 	p := planFor(t, "steps", func(w *world) {
 		w.acts["hang"] = func(func(...trace.Point)) error { <-hang; return nil }
 	}, "hang@one#1")
-	p.Patience = 100 * time.Millisecond
+	p.Patience = 2 * time.Second
 	if h, err := faults.Run(t.Context(), p); err == nil {
 		t.Errorf("no error\n%s", text(t, h))
 	}
@@ -707,6 +709,45 @@ func TestAlone(t *testing.T) {
 	if _, err := faults.Attach(); err == nil {
 		t.Error("a supervisor that isn't there was attached to")
 	}
+}
+
+// The program under test is this test's own binary; see TestMain.
+func ExampleRun() {
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	trial, err := faults.ParseTrial("example/killed_between_steps/steps kill@two#1 seed=1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	task := &task{Program: "steps"}
+	h, err := faults.Run(context.Background(), faults.Plan{
+		Trial:    trial,
+		Restarts: 1,
+		Command:  func(start int) *exec.Cmd { return exec.Command(self) },
+		Task:     task,
+		World:    func(s *faults.Stage) (faults.World, error) { return newWorld(s, task) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, e := range h {
+		fmt.Println(strings.TrimSpace(fmt.Sprint(e.N, " ", e.Who, " ", e.Kind, " ", e.Point)))
+	}
+	// Output:
+	// 1 worker#1 started
+	// 2 worker#1 passed one
+	// 3 worker#1 passed two
+	// 4 worker#1 killed
+	// 5 worker#2 started
+	// 6 worker#2 passed one
+	// 7 worker#2 passed two
+	// 8 worker#2 said
+	// 9 worker#2 finished
 }
 
 // BenchmarkTrial is one trial with a kill at the service and a restart.

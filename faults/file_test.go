@@ -206,3 +206,41 @@ func TestLossyDirShares(t *testing.T) {
 		}
 	}
 }
+
+// TestLossyDirCarriesAJournal: an entry is on disk when Update has returned, and
+// a journal that would forget to sync would have nothing there.
+func TestLossyDirCarriesAJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ignore := func(journal.Entry) error { return nil }
+	log, err := journal.OpenFile(path, journal.Options{Namespace: "n", Dir: faults.LossyDir(path)}, ignore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	const updates = 5
+	for range updates {
+		_, err := log.Update(t.Context(), func(journal.Head) ([]journal.Entry, error) {
+			return []journal.Entry{{Kind: journal.Proposed, Effect: journal.ID{1}, Body: []byte(`{}`)}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var seen int
+	reader, err := journal.OpenFile(path, journal.Options{Mode: journal.Reader, Namespace: "n"}, func(e journal.Entry) error {
+		if e.Kind == journal.Proposed {
+			seen++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if seen != updates {
+		t.Errorf("another process sees %d entries, want %d", seen, updates)
+	}
+}

@@ -9,9 +9,8 @@ type Row struct {
 	What   string // what happens, in one sentence
 	Faults []Fault
 	Outage []string // acts of the world between the first death and the restart
-	// Submits are the amounts, in cents, that the model answers, in order: the
-	// next one is asked for when a submit has ended or a process has been
-	// restarted, and the last one stands.
+	// Submits are the amounts, in cents, that the model answers, one for each
+	// submit in order. One that has to be repeated has the amount it had.
 	Submits []int64
 }
 

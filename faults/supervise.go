@@ -52,6 +52,8 @@ type World interface {
 	// point, until Do has returned. Where Do can't return before certain points
 	// either, it names those after them, and the first of these is where the
 	// program is held. A word to the world or to the history holds it as well.
+	// What the program and Do do meanwhile is in no fixed order, so an act that can
+	// end while the program stands still doesn't call proceed.
 	// An error ends the trial: the harness could not do what the trial says.
 	Do(action string, proceed func(until ...trace.Point)) error
 	// Answer answers Child.Ask. Its error is what the child gets. The question is
