@@ -1,14 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -119,48 +120,97 @@ func TestInterrupted(t *testing.T) {
 		out := t.TempDir()
 		bench := exec.CommandContext(t.Context(), "tiny-bench", "run", "--out", out)
 		bench.Env = append(os.Environ(), "TINY_CRASH_BEFORE_ACK=hangs")
-		var stderr lines
-		stderr.first = make(chan string, 1)
-		bench.Stderr = &stderr
+		stderr, err := bench.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := bench.Start(); err != nil {
 			t.Fatal(err)
 		}
-		pid, err := strconv.Atoi(<-stderr.first)
+		said := bufio.NewReader(stderr)
+		line, err := said.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%v: the run ended before its trial: %v", signal, errors.Join(err, bench.Wait()))
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := bench.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
+		rest, err := io.ReadAll(said)
+		if err != nil {
+			t.Fatal(err)
+		}
 		err = bench.Wait()
 		if code := bench.ProcessState.ExitCode(); code != exitInterrupted {
-			t.Errorf("%v: exit code %d (%v)\n%s", signal, code, err, stderr.all.String())
+			t.Errorf("%v: exit code %d (%v)\n%s", signal, code, err, rest)
 		}
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("%v: the child is still there: %v", signal, err)
 		}
-		if left, err := filepath.Glob(filepath.Join(out, "*")); err != nil || len(left) != 0 {
-			t.Errorf("%v: it left %v, %v", signal, left, err)
-		}
-		if left, err := filepath.Glob(filepath.Join(out, ".*")); err != nil || len(left) != 0 {
+		if left, err := os.ReadDir(out); err != nil || len(left) != 0 {
 			t.Errorf("%v: it left %v, %v", signal, left, err)
 		}
 	}
 }
 
-// lines sends the first whole line written to it and keeps everything.
-type lines struct {
-	first chan string
-	all   bytes.Buffer
+// TestInterruptedRefund interrupts the real experiment when its first trial is
+// over: no child, no result and no temporary folder is left.
+func TestInterruptedRefund(t *testing.T) {
+	out, keep := t.TempDir(), t.TempDir()
+	tmp, err := os.MkdirTemp("", "i") // short: the trials put sockets there
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(tmp)
+	kept := watch(t, keep)
+	bench := exec.CommandContext(t.Context(), "interlock-bench", "refund", "--out", out, "--keep", keep)
+	bench.Env = append(os.Environ(), "TMPDIR="+tmp)
+	bench.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children are in its group
+	var stderr bytes.Buffer
+	bench.Stderr = &stderr
+	if err := bench.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		err := bench.Wait()
+		kept.Close() // where it ended too early nothing more is kept
+		ended <- err
+	}()
+	if _, err := kept.Read(make([]byte, 4096)); err != nil {
+		t.Fatalf("the run ended before its first trial: %v\n%s", errors.Join(err, <-ended), stderr.String())
+	}
+	if err := bench.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	err = <-ended
+	if code := bench.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d (%v)\n%s", code, err, stderr.String())
+	}
+	if err := syscall.Kill(-bench.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("a child is still there: %v", err)
+	}
+	for _, dir := range []string{out, tmp} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+			t.Errorf("%s has %v, %v", dir, left, err)
+		}
+	}
 }
 
-func (l *lines) Write(b []byte) (int, error) {
-	before := bytes.Count(l.all.Bytes(), []byte("\n"))
-	l.all.Write(b)
-	if line, _, whole := strings.Cut(l.all.String(), "\n"); whole && before == 0 {
-		l.first <- line
+// watch returns a file that can be read once a file has been made in dir.
+func watch(t *testing.T, dir string) *os.File {
+	t.Helper()
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return len(b), nil
+	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_CREATE); err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), "inotify")
 }
 
 // TestHelpIsComplete holds every command to a help that says what it does and
