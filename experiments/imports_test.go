@@ -27,6 +27,7 @@ var mayImport = []struct {
 	{"faults/oracle", []string{"faults/history"}},
 	{"faults", []string{"protocol/trace", "protocol/clock", "protocol/journal", "faults/history"}},
 	{"experiments/table", nil},
+	{"experiments/mutant", nil},
 	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table"}},
 	{"cmd/interlock-bench", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments", "experiments/table"}},
 }
