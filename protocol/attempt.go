@@ -211,14 +211,21 @@ func (w *work) standing() Status {
 	return Status{Final: NotYetSent}
 }
 
-// refuse records a refusal; one that turns a proposal away only once (W2).
+// refuse records a refusal; one that turns a proposal away only once (W2). The
+// log takes any REFUSED for an outcome, so behind one that is none the decision
+// in force is recorded again: else a damaged tail could hide its attempt.
 func (g *Gate) refuse(ctx context.Context, w *work, s *stop) error {
 	b := w.refusal(s)
 	entries, err := g.journal.Update(context.WithoutCancel(ctx), func(journal.Head) ([]journal.Entry, error) {
-		if e := g.state.effects[w.id]; s.once && e != nil && e.said[b.saying()] {
+		e := g.state.effects[w.id]
+		if s.once && e != nil && e.said[b.saying()] {
 			return nil, nil
 		}
-		return records(w.id, body{journal.Refused, b})
+		refusal := []body{{journal.Refused, b}}
+		if s.once && e != nil && e.open() && e.decision != nil {
+			refusal = append(refusal, body{journal.Proposed, *e.decision})
+		}
+		return records(w.id, refusal...)
 	})
 	if err == nil && len(entries) > 0 {
 		g.Trace.At(PointOutcomeDurable, w.id.String())

@@ -57,30 +57,23 @@ func (a *Authority) Grant(ctx context.Context, l Lease) error {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	_, err = a.store.Update(ctx, func(journal.Head) ([]journal.Entry, error) {
+	entries, err := a.store.Update(ctx, func(journal.Head) ([]journal.Entry, error) {
 		return []journal.Entry{entry}, a.state.admit(l)
 	})
 	if err != nil {
 		return err
 	}
 	a.trace.At(PointGranted, "")
-	return a.seal(ctx)
+	return a.prove(ctx, entries[0].Seq)
 }
 
-// seal appends the record that proves those before it.
-func (a *Authority) seal(ctx context.Context) error {
-	if err := seal(ctx, a.store); err != nil {
+// prove makes sure that a later record proves entry n durable (C15).
+func (a *Authority) prove(ctx context.Context, n journal.Seq) error {
+	if err := journal.Prove(ctx, a.store, n); err != nil {
 		return err
 	}
 	a.trace.At(PointSealed, "")
 	return nil
-}
-
-func seal(ctx context.Context, s journal.Store) error {
-	_, err := s.Update(ctx, func(journal.Head) ([]journal.Entry, error) {
-		return []journal.Entry{{Kind: journal.Seal}}, nil
-	})
-	return err
 }
 
 // RevokeOptions say how Revoke goes about it.
@@ -120,14 +113,13 @@ func (a *Authority) Revoke(ctx context.Context, lease string, o RevokeOptions) (
 	if err := ctx.Err(); err != nil {
 		return r, err
 	}
-	var line *grant
+	var of *grant
 	_, err = a.store.Update(context.WithoutCancel(ctx), func(journal.Head) ([]journal.Entry, error) {
-		g := a.state.grants[lease]
-		if g == nil {
+		if of = a.state.grants[lease]; of == nil {
 			return nil, &LeaseError{lease, "was never granted"}
 		}
-		r.Holder, line = g.Holder, g.first()
-		if g.revoked {
+		r.Holder = of.Holder
+		if of.revoked != 0 {
 			return nil, nil
 		}
 		return []journal.Entry{entry}, nil
@@ -136,13 +128,13 @@ func (a *Authority) Revoke(ctx context.Context, lease string, o RevokeOptions) (
 		return r, err
 	}
 	a.trace.At(PointRevoked, "")
-	if err := a.seal(context.WithoutCancel(ctx)); err != nil {
+	if err := a.prove(context.WithoutCancel(ctx), of.revoked); err != nil {
 		return r, err
 	}
 	var undecided error
 	if a.drain != nil {
 		wait, cancel := a.clock.Timeout(ctx, o.Deadline)
-		undecided = a.drain.Exclude(wait, line.seq)
+		undecided = a.drain.Exclude(wait, of.first().seq)
 		cancel()
 		if undecided == nil {
 			a.trace.At(PointDrained, "")

@@ -159,7 +159,7 @@ func unauthorized(f *facts) *stop {
 		reason := f.atRecovery(LeaseDead, LeaseAtRecovery)
 		return &stop{status: Status{Final: Refused, Reason: reason}, why: fmt.Sprintf("lease %q %s", f.proposal.Lease, why)}
 	}
-	g := f.authority.current(f.proposal.Lease, f.head.Durable)
+	g := f.authority.current(f.proposal.Lease, f.head.Proven)
 	switch {
 	case g == nil:
 		return refuse("is not granted")

@@ -24,9 +24,9 @@ type authority struct {
 type grant struct {
 	Lease
 	seq      journal.Seq
-	revoked  bool
-	replaced *grant // the lease this one renews
-	renewal  *grant // the lease that renews this one
+	revoked  journal.Seq // 0: not
+	replaced *grant      // the lease this one renews
+	renewal  *grant      // the lease that renews this one
 }
 
 func newAuthority() *authority { return &authority{grants: map[string]*grant{}} }
@@ -52,8 +52,8 @@ func (a *authority) apply(n journal.Entry) error {
 		if err != nil {
 			return err
 		}
-		if g := a.grants[b.Lease]; g != nil {
-			g.revoked = true
+		if g := a.grants[b.Lease]; g != nil && g.revoked == 0 {
+			g.revoked = n.Seq
 		}
 	}
 	return nil
@@ -90,7 +90,7 @@ func (a *authority) admit(l Lease) error {
 // dead reports whether g or a lease before it in its line is revoked.
 func (g *grant) dead() bool {
 	for ; g != nil; g = g.replaced {
-		if g.revoked {
+		if g.revoked != 0 {
 			return true
 		}
 	}
@@ -107,12 +107,12 @@ func (g *grant) first() *grant {
 
 // current is the lease that speaks for id: its last replacement that counts. A
 // grant counts once a later record proves it durable. Nil is no such lease.
-func (a *authority) current(id string, durable journal.Seq) *grant {
+func (a *authority) current(id string, proven journal.Seq) *grant {
 	g := a.grants[id]
-	if g == nil || g.seq > durable {
+	if g == nil || g.seq > proven {
 		return nil
 	}
-	for g.renewal != nil && g.renewal.seq <= durable {
+	for g.renewal != nil && g.renewal.seq <= proven {
 		g = g.renewal
 	}
 	return g

@@ -104,6 +104,9 @@ func ReceiptFromEntries(entries []journal.Entry) (Receipt, error) {
 		if e.Effect != b.Effect || e.Prev != prev {
 			return Receipt{}, &ReceiptError{e.Seq, "doesn't follow the one before it"}
 		}
+		if e.Sum() != e.Hash {
+			return Receipt{}, &ReceiptError{e.Seq, "doesn't match its hash"}
+		}
 		if err := b.add(e); err != nil {
 			return Receipt{}, err
 		}
@@ -140,7 +143,9 @@ func (b *receipt) add(e journal.Entry) error {
 		b.Namespace, b.Revision, b.Request = p.Namespace, p.Revision, p.Proposal.Request
 		b.Action, b.Payload = p.Proposal.Effect.Action, p.Proposal.Effect.Payload
 		b.Agent, b.Lease = p.Proposal.Agent, p.Proposal.Lease
-		b.Proposed = Fact{Yes, fmt.Sprintf("entry %d, %s", e.Seq, e.Time.UTC().Format(time.RFC3339))}
+		if b.Proposed.Is != Yes || b.ended != nil {
+			b.Proposed = Fact{Yes, fmt.Sprintf("entry %d, %s", e.Seq, e.Time.UTC().Format(time.RFC3339))}
+		}
 		b.ended = nil
 		b.stand()
 

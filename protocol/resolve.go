@@ -82,7 +82,7 @@ func (g *Gate) Resolve(ctx context.Context, r Resolution) (Result, error) {
 		return Result{}, err
 	}
 	defer g.release(ctx, r.Effect, claim)
-	_, err = g.journal.Update(context.WithoutCancel(ctx), func(journal.Head) ([]journal.Entry, error) {
+	entries, err := g.journal.Update(context.WithoutCancel(ctx), func(journal.Head) ([]journal.Entry, error) {
 		e := g.state.effects[r.Effect]
 		if e == nil || e.final != Ambiguous && !e.mismatch {
 			return nil, &ResolutionError{r.Effect, "it doesn't wait for a person"}
@@ -96,7 +96,7 @@ func (g *Gate) Resolve(ctx context.Context, r Resolution) (Result, error) {
 		return Result{}, err
 	}
 	g.Trace.At(PointResolved, r.Effect.String())
-	if err := seal(context.WithoutCancel(ctx), g.journal); err != nil {
+	if err := journal.Prove(context.WithoutCancel(ctx), g.journal, entries[0].Seq); err != nil {
 		return Result{}, err
 	}
 	g.Trace.At(PointOutcomeDurable, r.Effect.String())
