@@ -19,8 +19,9 @@ import (
 // new file synced before waits for its name. This process sees all that it wrote;
 // other processes see what was synced.
 //
-// Files and directory are safe for concurrent use. The files are meant to be
-// small: reading one with unsynced bytes costs a copy of it.
+// Files and directory are safe for concurrent use. A process has one value for a
+// directory; two don't share what is not synced. The files are meant to be small:
+// reading one with unsynced bytes costs a copy of it.
 func LossyDir(path string) journal.Dir {
 	return &lossyDir{disk: journal.RealDir(path), files: map[string]*lossyFile{}}
 }

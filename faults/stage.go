@@ -59,13 +59,8 @@ func (s *Stage) Skew(by time.Duration) {
 func (s *Stage) Dir() string { return s.dir }
 
 // State is the folder that the program under test starts in and keeps its files
-// in. It survives the process, not the trial, unless the plan named it.
-func (s *Stage) State() string {
-	if s.plan.State != "" {
-		return s.plan.State
-	}
-	return filepath.Join(s.dir, "state")
-}
+// in. It survives the process, not the trial.
+func (s *Stage) State() string { return filepath.Join(s.dir, "state") }
 
 // After has fn called when d has passed. What is due at the same time happens
 // in the order of what. fn runs while time stands still, with no lock held, and

@@ -39,8 +39,6 @@ type Plan struct {
 	// Settle is the virtual time that passes after the last process, so that
 	// whatever may still land lands.
 	Settle time.Duration
-	// State is the folder for the program's files, kept; "" is a temporary one.
-	State string
 }
 
 // World is everything around the program under test: its service, its
@@ -93,7 +91,7 @@ func Run(ctx context.Context, p Plan) (history.History, error) {
 		passages: map[trace.Point]int{}, fired: make([]bool, len(p.Trial.Faults))}
 	s.cond = sync.NewCond(&s.mu)
 	s.rec = history.NewRecorder(s.Mono)
-	if err := os.MkdirAll(s.State(), 0o700); err != nil {
+	if err := os.Mkdir(s.State(), 0o700); err != nil {
 		return nil, fmt.Errorf("faults: no folder for the program's state: %w", err)
 	}
 	if s.world, err = p.World(s); err != nil {
