@@ -218,9 +218,9 @@ func (a *refundAttempt) Send(ctx context.Context, e protocol.Envelope) protocol.
 		answer.Outcome = protocol.Done
 	case r.Code == 401 || r.Code == 429:
 		answer.Outcome = protocol.NotExecuted
-	case r.Code == 412:
+	case r.Word == sim.WordPremise:
 		answer.Outcome, answer.Premise = protocol.PremiseFailed, r.Premise
-	case r.Code == 422:
+	case r.Word == sim.WordOverRefund, r.Word == sim.WordUnknownOrder:
 		answer.Outcome = protocol.Rejected
 	default:
 		answer.Outcome = protocol.Unknown // 5xx, 409 in progress, and whatever the service doesn't declare

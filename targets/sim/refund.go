@@ -156,9 +156,8 @@ func (s *Server) refuse(r *refund) *answer {
 	if s.orders[r.Order] == nil {
 		return no(http.StatusNotFound, WordUnknownOrder)
 	}
-	facts := s.facts(r.Order, r.Case, r.Effect)
 	if s.profile.Conditional {
-		have := facts.premises()
+		have := s.facts(r.Order, r.Case, r.Effect).premises()
 		for _, name := range slices.Sorted(maps.Keys(r.premises)) {
 			if value, known := have[name]; !known || !same(r.premises[name], value) {
 				a := no(http.StatusPreconditionFailed, WordPremise)
@@ -167,7 +166,7 @@ func (s *Server) refuse(r *refund) *answer {
 			}
 		}
 	}
-	if r.Amount > facts.Paid-facts.Refunded {
+	if r.Amount > s.orders[r.Order].Paid-s.refunded(r.Order) {
 		return no(http.StatusUnprocessableEntity, WordOverRefund)
 	}
 	return nil

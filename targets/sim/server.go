@@ -180,8 +180,16 @@ func (s *Server) Up() error {
 	return nil
 }
 
-// Close stops listening and drops what is queued.
-func (s *Server) Close() error { return s.Down(LoseQueue) }
+// Close is Down for good; closing a service that is down does nothing more.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	listening := s.serve != nil
+	s.mu.Unlock()
+	if !listening {
+		return nil
+	}
+	return s.Down(LoseQueue)
+}
 
 // arm schedules the landing of a queued request. The lock is held.
 func (s *Server) arm(r *refund) {
@@ -243,7 +251,7 @@ func (s *Server) handleRefund(w http.ResponseWriter, req *http.Request) {
 	write(w, a)
 }
 
-// read takes the refund out of a body.
+// read takes the refund out of a body. After an error there is nothing in it.
 func (r *refund) read(body []byte, premises string) error {
 	var want struct {
 		Order    string `json:"order"`
@@ -255,6 +263,9 @@ func (r *refund) read(body []byte, premises string) error {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&want); err != nil {
 		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("sim: more than one document")
 	}
 	r.Order, r.Case, r.Amount = want.Order, want.Case, want.Amount
 	if premises == "" {

@@ -297,13 +297,14 @@ func TestLogs(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	for _, tc := range []struct {
-		profile string
-		others  int64
-		why     string
+		profile  string
+		refunded int64
+		version  int
+		why      string
 	}{
-		{"t1", 500, "the refund carries the effect's own reference"},
-		{"t2", 500, "the refund carries the effect's own reference"},
-		{"t3", 2500, "the service keeps no references, so it can't tell"},
+		{"t1", 2600, 5, "the refund carries the effect's own reference"},
+		{"t2", 2600, 5, "the refund carries the effect's own reference"},
+		{"t3", 600, 4, "a client's own refund would be an answer to the question that t3 doesn't answer"},
 	} {
 		w := newWorld(t, profile(t, tc.profile, nil))
 		w.SetOrder(order, true, 10000, "thank you")
@@ -311,7 +312,7 @@ func TestOrder(t *testing.T) {
 		w.RefundByHand(order, caseID, 500)
 		w.RefundByHand(order, "case-9", 100)
 		got, err := w.client.Order(t.Context(), order, caseID, "e1")
-		want := sim.Order{Order: order, Eligible: true, Paid: 10000, Refunded: 2600, Others: tc.others, Version: 5, Note: "thank you"}
+		want := sim.Order{Order: order, Eligible: true, Paid: 10000, Refunded: tc.refunded, Others: 500, Version: tc.version, Note: "thank you"}
 		if err != nil || got != want {
 			t.Errorf("%s: got %+v, %v, want %+v: %s", tc.profile, got, err, want, tc.why)
 		}
@@ -322,6 +323,12 @@ func TestOrder(t *testing.T) {
 	}
 	if err := w.RefundByHand(order, caseID, 10001); !errors.Is(err, sim.ErrWorld) {
 		t.Errorf("a hand can't pay back more than was paid: got %v", err)
+	}
+	if err := errors.Join(w.Close(), w.Close()); err != nil {
+		t.Errorf("closed twice: %v", err)
+	}
+	if err := w.Down(sim.KeepQueue); !errors.Is(err, sim.ErrWorld) {
+		t.Errorf("what is not up can't go down: got %v", err)
 	}
 	if err := w.SetEligible("882", true); !errors.Is(err, sim.ErrWorld) {
 		t.Errorf("unknown order: got %v", err)
@@ -362,6 +369,7 @@ func TestSendsBytesAsTheyAre(t *testing.T) {
 		{`{"order":"881","amount":2000,"case":"case-4471"}`, "200 already_processed replayed"},
 		{`{"amount":"2000","order":"881"}`, "400 bad_request"},
 		{`{"amount":2000,"order":"881","tip":1}`, "400 bad_request"},
+		{`{"amount":2000,"case":"case-4471","order":"881"} {}`, "400 bad_request"},
 		{``, "400 bad_request"},
 	} {
 		p, err := w.client.Prepare(t.Context())

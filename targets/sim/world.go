@@ -16,7 +16,7 @@ type Order struct {
 	Order    string `json:"order"`
 	Eligible bool   `json:"eligible"`
 	Paid     int64  `json:"paid"`     // cents
-	Refunded int64  `json:"refunded"` // cents, all refunds
+	Refunded int64  `json:"refunded"` // cents; at a service without references, by hand only
 	Others   int64  `json:"others"`   // cents refunded under the case that was asked about, the effect's own left out
 	Version  int    `json:"version"`  // raised by every change, also by one that changes back
 	Note     string `json:"note,omitempty"`
@@ -98,7 +98,7 @@ func (s *Server) RefundByHand(order, caseID string, amount int64) error {
 	if o == nil {
 		return fmt.Errorf("%w: there is no order %q, open it first", ErrWorld, order)
 	}
-	if left := o.Paid - s.facts(order, "", "").Refunded; amount <= 0 || amount > left {
+	if left := o.Paid - s.refunded(order); amount <= 0 || amount > left {
 		return fmt.Errorf("%w: order %q has %d cents left to refund, not %d", ErrWorld, order, left, amount)
 	}
 	s.enter(history.Landing{Order: order, Case: caseID, Amount: amount})
@@ -165,20 +165,35 @@ func (s *Server) changed(o *Order) {
 }
 
 func (s *Server) state(o *Order) history.Order {
-	return history.Order{Order: o.Order, Eligible: o.Eligible, Paid: o.Paid, Refunded: s.facts(o.Order, "", "").Refunded}
+	return history.Order{Order: o.Order, Eligible: o.Eligible, Paid: o.Paid, Refunded: s.refunded(o.Order)}
 }
 
-// facts are an order as seen from a case and an effect. A service that doesn't
-// keep references can't tell an effect's own refund from others. The lock is
-// held and the order exists.
+// refunded is the money that left for an order, by whomever. The lock is held.
+func (s *Server) refunded(order string) (sum int64) {
+	for _, l := range s.ledger {
+		if l.Order == order {
+			sum += l.Amount
+		}
+	}
+	return sum
+}
+
+// facts are an order as seen from a case and an effect. A service that can't be
+// asked what landed doesn't show its clients' refunds in the order either, only
+// those by hand: else the order would be a lookup under another name. The lock
+// is held and the order exists.
 func (s *Server) facts(order, caseID, effect string) Order {
 	o := *s.orders[order]
 	for _, l := range s.ledger {
 		if l.Order != order {
 			continue
 		}
+		if !s.profile.refers() && l.Request != 0 {
+			o.Version--
+			continue
+		}
 		o.Refunded += l.Amount
-		own := s.profile.refers() && effect != "" && l.Effect == effect
+		own := effect != "" && l.Effect == effect
 		if l.Case == caseID && !own {
 			o.Others += l.Amount
 		}

@@ -1,0 +1,82 @@
+// Package mutant is the gate with a guard taken out, to show that somebody
+// notices.
+//
+// A mutant is a patch of the source, laid over it at build time; the tree is
+// never touched. Each is a way in which a gate was, or could be, written wrong.
+package mutant
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Mutant is one planted fault.
+type Mutant struct {
+	Name    string
+	Why     string  // what the guard is for
+	Patches []Patch // all are applied
+	Cells   []Cell  // cells of the refund experiment that turn red
+	Tests   []Test  // tests that fail
+}
+
+// Patch replaces the one place in a file that reads Old.
+type Patch struct {
+	File string // from the module's root
+	Old  string
+	New  string
+}
+
+// Cell is a cell that a mutant turns red: the command exits with 1 and names it.
+type Cell struct {
+	Row    string
+	Column string
+	Shows  string // part of what the cell says instead, "$40"; "" is not looked at
+}
+
+// Test is a test that a mutant makes fail.
+type Test struct {
+	Package string // from the module's root, "./protocol"
+	Name    string
+}
+
+// ErrPatch is returned where a patch doesn't fit the source any more.
+var ErrPatch = errors.New("mutant: a patch doesn't fit")
+
+// Overlay writes the patched files of m into dir and returns the path of a file
+// for the go command's -overlay flag. root is the module's root. A patch whose
+// old text is not in its file exactly once is ErrPatch.
+func (m Mutant) Overlay(root, dir string) (string, error) {
+	text := map[string]string{}
+	for _, p := range m.Patches {
+		path := filepath.Join(root, p.File)
+		if _, ok := text[path]; !ok {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return "", fmt.Errorf("%w: %s: %w", ErrPatch, m.Name, err)
+			}
+			text[path] = string(b)
+		}
+		if n := strings.Count(text[path], p.Old); n != 1 {
+			return "", fmt.Errorf("%w: %s: %s has %d places that read %q", ErrPatch, m.Name, p.File, n, p.Old)
+		}
+		text[path] = strings.Replace(text[path], p.Old, p.New, 1)
+	}
+	replace := map[string]string{}
+	for path, patched := range text {
+		to := filepath.Join(dir, fmt.Sprintf("%d_%s", len(replace), filepath.Base(path)))
+		if err := os.WriteFile(to, []byte(patched), 0o600); err != nil {
+			return "", err
+		}
+		replace[path] = to
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, b, 0o600)
+}
