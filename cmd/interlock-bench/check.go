@@ -35,7 +35,9 @@ with what it was and what it is. Without a name it checks all experiments.`,
 func (b *bench) checkAll(cmd *cobra.Command, chosen []*experiments.Experiment, out string, bytesOnly bool) error {
 	var all []experiments.Finding
 	for _, e := range chosen {
-		findings, err := experiments.Check(cmd.Context(), e, out, bytesOnly, experiments.Options{Progress: progress(b.stderr, e.Name)})
+		update, clear := progress(b.stderr, e.Name)
+		findings, err := experiments.Check(cmd.Context(), e, out, bytesOnly, experiments.Options{Progress: update})
+		clear()
 		if err != nil {
 			return err
 		}

@@ -93,9 +93,9 @@ func (b *bench) runAll(cmd *cobra.Command, chosen []*experiments.Experiment, f r
 	}
 	var findings []experiments.Finding
 	for _, e := range chosen {
-		records, err := experiments.Run(cmd.Context(), e, f.filter, experiments.Options{
-			Seed: f.seed, Keep: f.keep, Progress: progress(b.stderr, e.Name),
-		})
+		update, clear := progress(b.stderr, e.Name)
+		records, err := experiments.Run(cmd.Context(), e, f.filter, experiments.Options{Seed: f.seed, Keep: f.keep, Progress: update})
+		clear()
 		if err != nil {
 			return err
 		}

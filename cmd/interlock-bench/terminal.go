@@ -21,19 +21,15 @@ func widthOf(w io.Writer) int {
 	return plainWidth
 }
 
-// progress returns a function that keeps one line of a terminal up to date and
-// takes it away at the end. It is nil where w is no terminal, or a dumb one.
-func progress(w io.Writer, name string) func(done, total int) {
+// progress returns a function that keeps one line of a terminal up to date, and
+// one that takes it away. Where w is no terminal, or a dumb one, update is nil
+// and clear does nothing.
+func progress(w io.Writer, name string) (update func(done, total int), clear func()) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
-		return nil
+		return nil, func() {}
 	}
-	const clear = "\r\x1b[K"
-	return func(done, total int) {
-		if done == total {
-			fmt.Fprint(f, clear)
-			return
-		}
-		fmt.Fprintf(f, "%s%s: %d of %d trials", clear, name, done, total)
-	}
+	const erase = "\r\x1b[K"
+	update = func(done, total int) { fmt.Fprintf(f, "%s%s: %d of %d trials", erase, name, done, total) }
+	return update, func() { fmt.Fprint(f, erase) }
 }
