@@ -421,3 +421,27 @@ func TestJudgeIsPure(t *testing.T) {
 		t.Errorf("two judgements of one history:\n%s\n%s", one, two)
 	}
 }
+
+// TestALateRequestIsItsSendersOwn has a request read when another process was
+// started already: the effect it names leads back to the look before it.
+func TestALateRequestIsItsSendersOwn(t *testing.T) {
+	w := begin(t1).look()
+	w.h[len(w.h)-1].Subject = "effect-1"
+	w.kill().eligible(false).start()
+	w.requests++
+	w.add("service", history.Requested, history.Request{Order: "881", Case: "case-4471", Amount: 20_00, Effect: "effect-1", Number: w.requests})
+	h := w.land(20_00).recovered("COMMITTED_ON_QUERY", history.SaysDone).end()
+	if v := oracle.Judge(h); v.Class != oracle.Correct || v.Window != 1 {
+		t.Errorf("judged %v, window %d: %v", v.Class, v.Window, v.Why)
+	}
+}
+
+// TestAVerdictNamesAllThatBroke lands $30 where a lease covers $20: too much,
+// not approved and not covered.
+func TestAVerdictNamesAllThatBroke(t *testing.T) {
+	h := begin(t1).pay(30_00).tellOf("case-4471", 30_00, "APPLIED", history.SaysDone, "submit").end()
+	v := oracle.Judge(h)
+	if want := []string{"more-money", "lease-does-not-cover", "not-approved"}; !slices.Equal(v.Broke, want) || v.Class != oracle.Duplicate || len(v.Why) != 3 {
+		t.Errorf("judged %v by %v: %v", v.Class, v.Broke, v.Why)
+	}
+}
