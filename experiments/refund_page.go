@@ -261,3 +261,31 @@ func orNone(s string) string {
 	}
 	return s
 }
+
+// RefundTable is the reference table as Markdown, for pages beside the
+// experiment's own.
+func RefundTable(records []Record) string {
+	return indexRecords(records).table("", refundColumns[:referenceColumns]).Markdown()
+}
+
+// RefundWhy says, with the cells that say so, what other ways of doing it come
+// to.
+func RefundWhy(records []Record) string {
+	r := indexRecords(records)
+	var b strings.Builder
+	bad := func(column string) []string { return r.rows("", column, isBad) }
+	cell := func(row, column string) string {
+		record, _ := r.at("", row, column)
+		return fmt.Sprintf("`%s` %s %s", row, record.Cell, record.Class().Mark())
+	}
+	look := r.rows("", "hand-check@t3", isClass(oracle.Ambiguous))
+	fmt.Fprintf(&b, "**… log more?** A line written after the send dies with the process; one written before says that something may have been sent, and not whether it was. That line is what the hand check has at t3, where it stops for a person in %d of %d rows (%s); without looking at it: %s.\n\n",
+		len(look), len(faults.Reference), list(look), cell("crash_before_ack", "hand-check-unmarked@t3"))
+	fmt.Fprintf(&b, "**… use idempotency keys?** Do: plain retry is violated in %d of %d rows and a stable key in %d. Those it leaves are %s.\n\n",
+		len(bad("naive")), len(faults.Reference), len(bad("idempotency-key@t1")), list(bad("idempotency-key@t1")))
+	fmt.Fprintf(&b, "**… use a workflow engine?** It remembers that a step was started and runs it again, under the same key: %s. It doesn't ask whether the step is still allowed, or still right; `durable-replay@t1` is violated in %d rows (%s).\n\n",
+		cell("crash_before_ack", "durable-replay@t1"), len(bad("durable-replay@t1")), list(bad("durable-replay@t1")))
+	fmt.Fprintf(&b, "**… write the check yourself?** On these rows a careful one holds as often as the gate: it is violated in %d, %d and %d rows at t1, t2 and t3, the gate in %d, %d and %d. **A hand-written check is enough** where one process at a time acts on one host, the service applies a request when it answers or not at all and can be asked what landed, and nobody needs a record that a third party can follow. These rows are of that kind. They don't show requests that land late, two processes at once, a budget that several share, or a full disk.\n",
+		len(bad("hand-check@t1")), len(bad("hand-check@t2")), len(bad("hand-check@t3")), len(bad("gate@t1")), len(bad("gate@t2")), len(bad("gate@t3")))
+	return b.String()
+}
