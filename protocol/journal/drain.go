@@ -51,6 +51,9 @@ func (d *Drain) Share(n Seq) (release func(), ok bool, err error) {
 		return nil, false, ErrClosed
 	}
 	if d.shared[n] == 0 {
+		if err := d.file.check(); err != nil {
+			return nil, false, err
+		}
 		if ok, err := d.file.try(int64(n), syscall.F_RDLCK); !ok || err != nil {
 			return nil, false, err
 		}
@@ -74,7 +77,10 @@ func (d *Drain) unshare(n Seq) {
 // the wait; its error means that some dispatch is undecided.
 func (d *Drain) Exclude(ctx context.Context, n Seq) error {
 	// A description of its own: this process's shares count like any other's.
-	f, err := openLockFile(d.path, true)
+	if err := d.check(); err != nil {
+		return err
+	}
+	f, err := openLockFile(d.path, false)
 	if err != nil {
 		return err
 	}
@@ -83,6 +89,16 @@ func (d *Drain) Exclude(ctx context.Context, n Seq) error {
 		return fmt.Errorf("journal: a dispatch still holds byte %d of %s: %w", n, d.path, err)
 	}
 	return nil
+}
+
+// check refuses a drain that is closed or whose file is not the one at its path.
+func (d *Drain) check() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return ErrClosed
+	}
+	return d.file.check()
 }
 
 // Close closes the file, and with it drops what is still shared.

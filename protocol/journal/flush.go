@@ -115,7 +115,9 @@ func (l *Log) writeOut(b []byte, at int64) error {
 		return full(fmt.Errorf("journal: sync %s: %w", segmentName(l.cur.segment), err))
 	}
 	l.o.Trace.At(Synced, "")
-	return nil
+	// While the lock file is the one we hold, every later owner reads what was
+	// just synced.
+	return l.lock.check()
 }
 
 func writeAll(f File, b []byte, at int64) error {

@@ -57,11 +57,11 @@ func (l *lockFile) check() error {
 		return err
 	}
 	var open, named syscall.Stat_t
-	if err := errors.Join(syscall.Fstat(l.fd, &open), syscall.Lstat(l.path, &named)); err != nil {
-		return fmt.Errorf("journal: %s: %w", l.path, err)
+	if err := syscall.Fstat(l.fd, &open); err != nil {
+		return os.NewSyscallError("fstat", err)
 	}
-	if open.Dev != named.Dev || open.Ino != named.Ino {
-		return fmt.Errorf("%w: %s was replaced while it was opened; never remove a lock file", ErrUnsafe, l.path)
+	if err := syscall.Lstat(l.path, &named); err != nil || open.Dev != named.Dev || open.Ino != named.Ino {
+		return fmt.Errorf("%w: %s was removed or replaced; stop what did that, and every process that has the log open", ErrUnsafe, l.path)
 	}
 	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 	"github.com/interlock-bench/interlock-bench/protocol/journal/journaltest"
 )
