@@ -74,6 +74,17 @@ func (f realFile) DropCache() error {
 	return nil
 }
 
+// Allocate allocates blocks up to size; the file's size stays.
+func (f realFile) Allocate(size int64) error {
+	const keepSize = 1 // FALLOC_FL_KEEP_SIZE
+	for {
+		err := syscall.Fallocate(int(f.Fd()), keepSize, 0, size)
+		if err != syscall.EINTR {
+			return os.NewSyscallError("fallocate", err)
+		}
+	}
+}
+
 // unsafeOpen tells the errors of opening something that is no plain file from
 // the others.
 func unsafeOpen(path string, err error) error {
@@ -126,5 +137,25 @@ func checkDir(path string, create bool) error {
 	if st.Mode&syscall.S_IFMT != syscall.S_IFDIR {
 		return fmt.Errorf("%w: %s is not a directory, or a link to one; give the directory itself", ErrUnsafe, path)
 	}
-	return checkOwner(&st, path, 0o700)
+	if err := checkOwner(&st, path, 0o700); err != nil {
+		return err
+	}
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(path, &fs); err != nil {
+		return os.NewSyscallError("statfs", err)
+	}
+	if name, ok := remote[uint32(fs.Type)]; ok {
+		return fmt.Errorf("%w: %s is on %s, where locks and syncs can't be relied on; use a local file system", ErrUnsafe, path, name)
+	}
+	return nil
+}
+
+// remote are the file systems that are refused, by the magic number of statfs(2):
+// those of networks, and those that a process of this or another host serves.
+var remote = map[uint32]string{
+	0x00006969: "NFS", 0x0000517b: "SMB", 0xff534d42: "CIFS", 0xfe534d42: "SMB2",
+	0x65735546: "FUSE", 0x01021997: "9P", 0x00c36400: "Ceph", 0x5346414f: "AFS",
+	0x6b414653: "AFS", 0x73757245: "Coda", 0x7461636f: "OCFS2", 0x01161970: "GFS2",
+	0x0bd00bd0: "Lustre", 0x786f4256: "a VirtualBox folder", 0x20030528: "OrangeFS",
+	0x19830326: "BeeGFS", 0x47504653: "GPFS",
 }

@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ type testDir struct {
 	onSync func() error // before a segment is synced
 	write  func(f journal.File, b []byte, off int64) (int, error)
 	done   func(op, name string) // after each change; name is "" for the directory
+	alloc  func(size int64) error
 }
 
 type testFile struct {
@@ -78,6 +80,17 @@ func (f testFile) WriteAt(b []byte, off int64) (int, error) {
 		return f.d.write(f.File, b, off)
 	}
 	return f.File.WriteAt(b, off)
+}
+
+func (f testFile) DropCache() error {
+	return f.File.(interface{ DropCache() error }).DropCache()
+}
+
+func (f testFile) Allocate(size int64) error {
+	if f.d.alloc == nil {
+		return errors.ErrUnsupported
+	}
+	return f.d.alloc(size)
 }
 
 func (f testFile) Truncate(size int64) error {

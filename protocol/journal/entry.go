@@ -57,7 +57,7 @@ func (t Token) Less(u Token) bool {
 }
 
 // String is "segment.seq", with both padded so that strings sort like tokens.
-func (t Token) String() string { return fmt.Sprintf("%08d.%012d", t.Segment, t.Seq) }
+func (t Token) String() string { return fmt.Sprintf("%010d.%012d", t.Segment, t.Seq) }
 
 // Entry is one record of the log.
 type Entry struct {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"syscall"
 
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
 )
@@ -135,14 +134,6 @@ func (l *Log) poison(err error) error {
 		l.err = fmt.Errorf("%w: %w", ErrPoisoned, err)
 	}
 	return l.err
-}
-
-// full adds ErrFull to the errors of a disk, a quota or a size limit.
-func full(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
-		return fmt.Errorf("%w: %w", ErrFull, err)
-	}
-	return err
 }
 
 // The steps of a log, passed by the caller that does them.

@@ -40,6 +40,7 @@ func (l *Log) list(afresh bool) error {
 			return err
 		}
 		l.highest = n
+		l.epoch = max(l.epoch, s.epoch)
 		s.size = files[segmentName(n)]
 		if !ok && s.size > sector {
 			return l.corrupt(n, 0, "the segment's header can't be read")
@@ -194,7 +195,7 @@ func (l *Log) use(f File, number uint64) {
 		l.cur.f.Close()
 	}
 	l.cur = newCursor(f, number)
-	l.last, l.safe, l.pendingAt = 0, sector, sector
+	l.last, l.safe, l.pendingAt, l.allocated = 0, sector, sector, 0
 	l.durable, l.proven = l.seq, l.seq
 }
 

@@ -128,8 +128,8 @@ func parseEntry(h header, b []byte) (Entry, bool) {
 // writable refuses what can't be an entry.
 func writable(e Entry) error {
 	switch {
-	case e.Kind == 0:
-		return errors.New("journal: an entry needs a kind; nothing was appended")
+	case e.Kind == 0 || e.Kind == Opened:
+		return fmt.Errorf("journal: entries of kind %v are the store's own; nothing was appended", e.Kind)
 	case len(e.Body) > MaxBody:
 		return fmt.Errorf("journal: a body of %d bytes is longer than %d; nothing was appended", len(e.Body), MaxBody)
 	case len(e.Body) > 0 && !json.Valid(e.Body):

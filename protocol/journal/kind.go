@@ -46,11 +46,20 @@ func (k Kind) Proposes() bool { return k == Proposed }
 // effect may be on its way.
 func (k Kind) Attempts() bool { return k == Dispatched || k == Suspect }
 
-// Settles reports whether an entry of this kind is an outcome of its effect: it
-// may use the reserve of a full disk, and without a new proposal no attempt
-// follows it.
+// Settles reports whether an entry of this kind is an outcome of its effect:
+// without a new proposal no attempt follows it.
 func (k Kind) Settles() bool {
 	return k == Committed || k == Refused || k == Ambiguous || k == Resolved
+}
+
+// Reserved reports whether an entry of this kind may use the reserve of a full
+// disk: all may but those on the way to a new effect.
+func (k Kind) Reserved() bool {
+	switch k {
+	case Proposed, Authorized, Dispatched, Conflicted, Granted:
+		return false
+	}
+	return true
 }
 
 // String is the kind's word, or KIND(n) for a number this version doesn't know.

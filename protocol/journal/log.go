@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +34,12 @@ type Options struct {
 	Now       func() time.Time // stamps entries; nil is time.Now
 	Dir       Dir              // nil is the real directory
 	Trace     trace.Func
-	Identity  string // for people, in the lock file: what this owner is; "" is the command's name
+	// Restored says that the log comes from a backup, so that entries may be
+	// missing at its end (C22): segment numbers go on far above every one that may
+	// have been used, an OPENED with a raised epoch is appended, and every effect
+	// without an outcome is SUSPECT. Only an Owner, and only a log that is there.
+	Restored bool
+	Identity string // for people, in the lock file: what this owner is; "" is the command's name
 }
 
 // Log is the file store. An Owner and any number of Readers use one log at the
@@ -63,9 +69,13 @@ type Log struct {
 	chain   []segment // linked segments, oldest first
 	loose   []uint64  // segments that hold nothing
 	highest uint64    // greatest number there is
+	epoch   uint64    // greatest in a segment's header
+	opened  uint64    // that of the last OPENED entry
 	cur     *cursor   // in the last segment read; off is the end of what is read or enqueued
 	last    int64     // offset of the last frame before cur.off in this segment; 0 for none
 	safe    int64     // offset in this segment up to which a sync and a look behind it reached
+
+	allocated int64 // offset in this segment up to which writes find their blocks
 
 	// Frames on their way. The first waiting caller writes and syncs for all.
 	pending   []byte
@@ -189,7 +199,7 @@ func (l *Log) updateAlone(ctx context.Context, fn func(Head) ([]Entry, error)) (
 	return entries, nil
 }
 
-// step calls fn, stamps what it returns and puts it in line for the next write.
+// step calls fn and appends what it returns.
 func (l *Log) step(fn func(Head) ([]Entry, error)) ([]Entry, error) {
 	h := l.head()
 	entries, err := fn(h)
@@ -201,19 +211,27 @@ func (l *Log) step(fn func(Head) ([]Entry, error)) ([]Entry, error) {
 			return nil, err
 		}
 	}
+	return entries, l.append(entries, h.Now)
+}
+
+// append stamps entries in place and puts them in line for the next write.
+func (l *Log) append(entries []Entry, now time.Time) error {
+	if err := l.room(entries); err != nil {
+		return err
+	}
 	for i := range entries {
 		e := &entries[i]
-		e.Segment, e.Seq, e.Time = l.cur.segment, l.seq+1, h.Now
+		e.Segment, e.Seq, e.Time = l.cur.segment, l.seq+1, now
 		e.Prev, e.Before = l.trails[e.Effect].hash, l.hash
 		e.Hash = e.Sum()
 		l.pending = appendFrame(l.pending, *e, l.durable)
 		l.last = l.cur.off
 		l.cur.off += frameSize(len(e.Body))
 		if err := l.take(*e, l.durable); err != nil {
-			return nil, l.poison(err)
+			return l.poison(err)
 		}
 	}
-	return entries, nil
+	return nil
 }
 
 func (l *Log) head() Head {
@@ -225,6 +243,13 @@ func (l *Log) take(e Entry, durable Seq) error {
 	l.seq, l.hash = e.Seq, e.Hash
 	l.proven = max(l.proven, durable)
 	l.durable = max(l.durable, durable)
+	if e.Kind == Opened {
+		var o opened
+		if err := json.Unmarshal(e.Body, &o); err != nil {
+			return fmt.Errorf("journal: entry %d: %w", e.Seq, err)
+		}
+		l.opened = o.Epoch
+	}
 	if !e.Effect.IsZero() {
 		t := l.trails[e.Effect]
 		t.hash, t.kind = e.Hash, e.Kind

@@ -28,6 +28,9 @@ func (l *Log) open() error {
 	if len(l.o.Namespace) > maxNamespace {
 		return fmt.Errorf("%w: a namespace has at most %d bytes, this one has %d", ErrNamespace, maxNamespace, len(l.o.Namespace))
 	}
+	if l.o.Restored && l.o.Mode != Owner {
+		return fmt.Errorf("%w: a restored log is opened by its owner", ErrMode)
+	}
 	if err := checkDir(l.path, l.o.Mode != Reader && l.o.Namespace != ""); err != nil {
 		return err
 	}
@@ -67,6 +70,12 @@ func (l *Log) openOwner() error {
 	if err != nil {
 		return err
 	}
+	// An opening as restored that died before its OPENED was durable goes on.
+	if l.epoch > l.opened {
+		l.o.Restored = true
+	} else if l.o.Restored {
+		l.epoch++
+	}
 	l.o.Trace.At(Verified, "")
 
 	if err := l.startSegment(); err != nil {
@@ -77,6 +86,11 @@ func (l *Log) openOwner() error {
 	}
 	for _, t := range tails {
 		if err := l.cut(t); err != nil {
+			return err
+		}
+	}
+	if n := len(l.chain); n > 1 {
+		if err := l.giveUp(l.chain[n-2].number, l.chain[n-1].prevEnd); err != nil {
 			return err
 		}
 	}
@@ -116,7 +130,7 @@ func (l *Log) openAppender() error {
 	}
 	l.durable, l.safe = l.seq, l.cur.off // list synced it, and it was read from the disk
 	if l.seq == 0 {
-		if err := l.appendOpened(); err != nil {
+		if err := l.appendNow(l.openedEntry()); err != nil {
 			return err
 		}
 	}
@@ -199,18 +213,25 @@ func (l *Log) tails(d *damage) ([]tail, error) {
 // log itself where there is none. The header is durable before a frame is
 // written.
 func (l *Log) startSegment() error {
-	if l.seq == 0 && l.o.Namespace == "" {
-		return fmt.Errorf("journal: no log is in %s, and without a namespace none is made: %w", l.path, fs.ErrNotExist)
+	if l.seq == 0 && (l.o.Namespace == "" || l.o.Restored) {
+		return fmt.Errorf("journal: no log is in %s, and none is made without a namespace or as restored: %w", l.path, fs.ErrNotExist)
 	}
-	s := segment{number: l.highest + 1, first: l.seq + 1, before: l.hash, created: l.now(), namespace: l.o.Namespace}
+	s := segment{number: l.highest + 1, epoch: l.epoch, first: l.seq + 1, before: l.hash, created: l.now(), namespace: l.o.Namespace}
+	if l.o.Restored {
+		// What was lost began fewer segments than a million, and one a second.
+		s.number = max(l.highest+1_000_000, uint64(max(s.created.Unix(), 0)))
+	}
+	var last segment
 	if n := len(l.chain); n > 0 {
-		s.epoch, s.prev, s.prevEnd = l.chain[n-1].epoch, l.chain[n-1].number, l.cur.off
+		last = l.chain[n-1]
+		s.prev, s.prevEnd = last.number, l.cur.off
 	}
 	f, err := l.dir.Open(segmentName(s.number), true)
 	if err != nil {
 		return full(fmt.Errorf("journal: %w", err))
 	}
-	err = errors.Join(writeAll(f, s.encode(), 0), f.Sync(), l.dir.Sync())
+	room, err := l.allocateFirst(f, last)
+	err = errors.Join(err, writeAll(f, s.encode(), 0), f.Sync(), l.dir.Sync())
 	if s.prev == 0 {
 		err = errors.Join(err, realDir(filepath.Dir(l.path)).Sync()) // the directory may be new, too
 	}
@@ -219,12 +240,17 @@ func (l *Log) startSegment() error {
 		return fmt.Errorf("journal: begin %s: %w", segmentName(s.number), err)
 	}
 	l.use(f, s.number)
+	l.allocated = room
 	l.chain, l.highest = append(l.chain, s), s.number
 	l.o.Trace.At(SegmentStarted, "")
 	if l.seq == 0 {
-		return l.appendOpened()
+		return l.appendNow(l.openedEntry())
 	}
 	return nil
+}
+
+func (l *Log) openedEntry() Entry {
+	return own(Opened, ID{}, opened{l.o.Namespace, Format, l.epoch})
 }
 
 // opened is the body of an OPENED entry.
@@ -234,20 +260,21 @@ type opened struct {
 	Epoch     uint64 `json:"epoch"`
 }
 
-func (l *Log) appendOpened() error {
-	body, err := json.Marshal(opened{l.o.Namespace, Format, l.chain[len(l.chain)-1].epoch})
-	if err != nil {
-		return err
-	}
-	return l.appendNow([]Entry{{Kind: Opened, Body: body}})
-}
-
 // appendNow appends entries during an opening.
-func (l *Log) appendNow(entries []Entry) error {
-	if _, err := l.step(func(Head) ([]Entry, error) { return entries, nil }); err != nil {
+func (l *Log) appendNow(entries ...Entry) error {
+	if err := l.append(entries, l.now()); err != nil {
 		return err
 	}
 	return l.flushAlone()
+}
+
+// own is an entry of the log's own.
+func own(k Kind, effect ID, body any) Entry {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // opened and suspicion always can be
+	}
+	return Entry{Kind: k, Effect: effect, Body: b}
 }
 
 // suspicion is the body of a SUSPECT entry.
@@ -260,18 +287,24 @@ type suspicion struct {
 
 // markSuspects appends a SUSPECT entry for each effect that may have had an
 // attempt in a tail: those with a readable header of one, or, where some header
-// can't be read, every effect without an outcome.
+// can't be read, every effect without an outcome. In a restored log that is
+// every such effect, and the OPENED behind them says that they are complete.
 func (l *Log) markSuspects(tails []tail) error {
-	bodies := map[ID]suspicion{}
-	var order []ID
+	var entries []Entry
+	marked := map[ID]bool{}
+	mark := func(id ID, s suspicion) bool {
+		if id.IsZero() || marked[id] || l.trails[id].kind == Suspect {
+			return false // by the opening that left this tail, perhaps
+		}
+		marked[id] = true
+		entries = append(entries, own(Suspect, id, s))
+		return true
+	}
 	for i, t := range tails {
 		mark := func(id ID, token *Token) {
-			if _, ok := bodies[id]; id.IsZero() || ok || l.trails[id].kind == Suspect {
-				return // marked already, perhaps by the opening that left this tail
+			if mark(id, suspicion{t.segment, t.off, t.why, token}) {
+				tails[i].suspects = append(tails[i].suspects, id)
 			}
-			bodies[id] = suspicion{t.segment, t.off, t.why, token}
-			order = append(order, id)
-			tails[i].suspects = append(tails[i].suspects, id)
 		}
 		for _, h := range t.headers {
 			if h.kind.Attempts() {
@@ -289,18 +322,17 @@ func (l *Log) markSuspects(tails []tail) error {
 			}
 		}
 	}
-	if len(order) == 0 {
+	if l.o.Restored {
+		at := l.chain[len(l.chain)-1]
+		for _, id := range l.unsettled() {
+			mark(id, suspicion{at.prev, at.prevEnd, "restored from a backup: entries may be missing", nil})
+		}
+		entries = append(entries, l.openedEntry())
+	}
+	if len(entries) == 0 {
 		return nil
 	}
-	entries := make([]Entry, len(order))
-	for i, id := range order {
-		body, err := json.Marshal(bodies[id])
-		if err != nil {
-			return err
-		}
-		entries[i] = Entry{Kind: Suspect, Effect: id, Body: body}
-	}
-	if err := l.appendNow(entries); err != nil {
+	if err := l.appendNow(entries...); err != nil {
 		return err
 	}
 	l.o.Trace.At(SuspectsMarked, "")
