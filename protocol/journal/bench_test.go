@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 	"github.com/interlock-bench/interlock-bench/protocol/journal/journaltest"
+	"github.com/interlock-bench/interlock-bench/protocol/trace"
 )
 
 var payload = []byte(`{"order":"order-4471","case":"case-4471","amount":2000,"currency":"usd","reason":"requested_by_customer","lease":"L-refund","agent":"agent-7","seen":{"eligible":true,"refunded":0},"at":"2026-11-30T12:00:00Z"}`)
@@ -19,15 +20,17 @@ var payload = []byte(`{"order":"order-4471","case":"case-4471","amount":2000,"cu
 func BenchmarkUpdate(b *testing.B) {
 	for _, callers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			dir := &testDir{}
-			path := filepath.Join(b.TempDir(), "journal")
-			dir.Dir = journal.RealDir(path)
-			l, err := journal.OpenFile(path, journal.Options{Namespace: "bench", Dir: dir}, nil)
+			var syncs atomic.Int64
+			l, err := journal.OpenFile(newPath(b), journal.Options{Namespace: "bench", Trace: func(p trace.Point, _ string) {
+				if p == journal.Synced {
+					syncs.Add(1)
+				}
+			}}, nil)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer l.Close()
-			dir.syncs.Store(0)
+			syncs.Store(0)
 			var next atomic.Int64
 			var wg sync.WaitGroup
 			b.ResetTimer()
@@ -44,7 +47,7 @@ func BenchmarkUpdate(b *testing.B) {
 				})
 			}
 			wg.Wait()
-			b.ReportMetric(float64(dir.syncs.Load())/float64(b.N), "syncs/op")
+			b.ReportMetric(float64(syncs.Load())/float64(b.N), "syncs/op")
 		})
 	}
 }
@@ -69,7 +72,7 @@ func BenchmarkSync(b *testing.B) {
 
 // BenchmarkView is a reader's look at a log where nothing is new.
 func BenchmarkView(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "journal")
+	path := newPath(b)
 	l, err := journal.OpenFile(path, journal.Options{Namespace: "bench"}, nil)
 	if err != nil {
 		b.Fatal(err)
@@ -89,7 +92,7 @@ func BenchmarkView(b *testing.B) {
 
 // BenchmarkOpen opens a log of 100,000 entries.
 func BenchmarkOpen(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "journal")
+	path := newPath(b)
 	l, err := journal.OpenFile(path, journal.Options{Namespace: "bench"}, nil)
 	if err != nil {
 		b.Fatal(err)

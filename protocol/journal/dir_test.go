@@ -22,6 +22,8 @@ type testDir struct {
 	write  func(f journal.File, b []byte, off int64) (int, error)
 	done   func(op, name string) // after each change; name is "" for the directory
 	alloc  func(size int64) error
+	drop   func(name string) error
+	wrote  func(name string, off int64, n int)
 }
 
 type testFile struct {
@@ -76,6 +78,9 @@ func (f testFile) Sync() error {
 
 func (f testFile) WriteAt(b []byte, off int64) (int, error) {
 	defer f.d.note("write", f.name)
+	if f.d.wrote != nil {
+		f.d.wrote(f.name, off, len(b))
+	}
 	if f.d.write != nil {
 		return f.d.write(f.File, b, off)
 	}
@@ -83,6 +88,9 @@ func (f testFile) WriteAt(b []byte, off int64) (int, error) {
 }
 
 func (f testFile) DropCache() error {
+	if f.d.drop != nil {
+		return f.d.drop(f.name)
+	}
 	return f.File.(interface{ DropCache() error }).DropCache()
 }
 
