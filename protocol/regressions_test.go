@@ -1,0 +1,419 @@
+package protocol_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlock-bench/interlock-bench/protocol"
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+)
+
+// Ways in which the first implementation of the idea went wrong, by number.
+
+func TestB01RecoveryAsksPremisesAndLeaseAgain(t *testing.T) {
+	for _, can := range []protocol.Capabilities{tier1(), tier2()} {
+		r := newRig(t, can)
+		r.dies("gate/intent-durable", func() { r.submit(r.proposal("case-1", 20)) })
+		r.service.set("refunded", "20")
+		r.want(r.recover(true), "REFUSED:stale_premise_at_recovery", 0)
+	}
+}
+
+func TestB02ADuplicateDoesNotResendWhatIsUnresolved(t *testing.T) {
+	r := newRig(t, tier3())
+	r.service.script = []simulatedAnswer{ackLost}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.submit(r.proposal("case-1", 20)), "AMBIGUOUS", 1)
+	r.want(r.submit(r.proposal("case-1", 20)), "AMBIGUOUS", 1)
+	if len(r.service.sent) != 1 {
+		t.Errorf("%d requests", len(r.service.sent))
+	}
+}
+
+func TestB03ConcurrentSubmitsDispatchOnce(t *testing.T) {
+	r := newRig(t, tier3())
+	p := r.proposal("case-1", 20)
+	var all sync.WaitGroup
+	results := make([]protocol.Result, 8)
+	for i := range results {
+		all.Go(func() { results[i], _ = r.gate.Submit(context.Background(), p) })
+	}
+	all.Wait()
+	committed := 0
+	for _, got := range results {
+		switch got.Status.String() {
+		case "COMMITTED":
+			committed++
+		case "IN_FLIGHT", "DUPLICATE_IGNORED":
+		default:
+			t.Errorf("status %s", got.Status)
+		}
+	}
+	if n := r.service.landings(id("case-1")); committed != 1 || n != 1 {
+		t.Errorf("%d committed, landed %d times", committed, n)
+	}
+}
+
+func TestB04ARetryIsJudgedOnTheFactsFirstRecorded(t *testing.T) {
+	r := newRig(t, tier1())
+	r.once("gate/proposed", func() { r.service.set("refunded", "20") })
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:stale_premise", 0)
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:stale_premise", 0) // decided on fresh facts, under the same lease
+	r.restart()
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:stale_premise", 0)
+	r.grant(lease("L-second"))
+	p := r.proposal("case-1", 20)
+	p.Lease = "L-second"
+	r.want(r.submit(p), "COMMITTED", 1) // a new authority brings its own
+}
+
+func TestB09AnotherPayloadCantWinARace(t *testing.T) {
+	for _, at := range []string{"gate/claimed", "gate/proposed", "gate/premises-read", "gate/intent-durable", "gate/sent"} {
+		r := newRig(t, tier1())
+		r.once(at, func() {
+			if got := r.submit(r.proposal("case-1", 15)); got.Status.String() != "IN_FLIGHT" {
+				t.Errorf("at %s: %s", at, got.Status)
+			}
+		})
+		r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED", 1)
+		r.want(r.submit(r.proposal("case-1", 15)), "REFUSED:conflicting_payload", 1)
+	}
+}
+
+func TestB11OneFailureDoesNotStopTheOthers(t *testing.T) {
+	r := newRig(t, tier2())
+	other := &simulatedService{can: tier2(), clock: r.clock, keys: map[journal.ID]time.Duration{}, facts: r.service.facts}
+	wide := lease("L-other")
+	wide.Actions = []string{"refund", "credit"}
+	r.grant(wide)
+	if err := r.gate.Register("credit", other); err != nil {
+		t.Fatal(err)
+	}
+	p := r.proposal("case-0", 20)
+	p.Lease, p.Effect.Action = "L-other", "credit"
+	other.script = []simulatedAnswer{ackLost}
+	r.submit(p)
+	r.service.script = []simulatedAnswer{ackLost}
+	r.submit(r.proposal("case-1", 20))
+	r.restart() // and nothing is registered for "credit"
+	results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{Wait: true})
+	if err != nil || len(results) != 2 {
+		t.Fatalf("%v, %v", results, err)
+	}
+	if got := results[0]; got.Status.String() != "UNRESOLVED" || !errors.Is(got.Err, protocol.ErrUnregistered) {
+		t.Errorf("unregistered: %s, %v", got.Status, got.Err)
+	}
+	r.want(results[1], "COMMITTED_ON_QUERY", 1)
+	if open, err := r.gate.Report(context.Background()); err != nil || len(open) != 1 || open[0].Standing != "in doubt" {
+		t.Errorf("open: %+v, %v", open, err)
+	}
+}
+
+func TestB15ReceiptsRefuseWhatIsNoHistory(t *testing.T) {
+	r := newRig(t, tier1())
+	r.submit(r.proposal("case-1", 20))
+	store, err := r.reader()(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	entries, err := protocol.EntriesOf(store, id("case-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := protocol.ReceiptFromEntries(entries)
+	if err != nil || whole.Executed.Is != protocol.Yes {
+		t.Fatalf("%v, %v", whole.Executed, err)
+	}
+	if own, err := r.gate.Receipt(context.Background(), id("case-1")); err != nil || own.String() != whole.String() {
+		t.Errorf("a reader and the gate derive different receipts: %v", err)
+	}
+	last := len(entries) - 1
+	alone := entries[last]
+	alone.Prev = journal.Hash{}
+	alone.Hash = alone.Sum()
+	edited := slices.Clone(entries)
+	edited[0].Body = json.RawMessage(strings.Replace(string(edited[0].Body), "881", "882", 1))
+	for why, list := range map[string][]journal.Entry{
+		"nothing":           nil,
+		"a lone COMMITTED":  {alone},
+		"an entry is gone":  slices.Delete(slices.Clone(entries), 1, 2),
+		"the first is gone": entries[1:],
+		"a body was edited": edited,
+		"committed twice":   append(slices.Clone(entries), entries[last]),
+	} {
+		if _, err := protocol.ReceiptFromEntries(list); !errors.Is(err, protocol.ErrReceipt) {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+}
+
+func TestB15aAResendThatMayHaveBeenSentStaysInDoubt(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{neverLands, lands(20 * time.Second)}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.recover(false), "IN_FLIGHT", 0)
+	r.revoke("L-refund")
+	r.want(r.recover(true), "COMMITTED_ON_QUERY", 1)
+}
+
+func TestB15bAKeyIsNotTrustedForEver(t *testing.T) {
+	noLookup := tier1()
+	noLookup.Lookup = false
+	for _, c := range []struct {
+		can  protocol.Capabilities
+		want string
+	}{{tier1(), "COMMITTED_ON_QUERY"}, {noLookup, "AMBIGUOUS"}} {
+		r := newRig(t, c.can)
+		r.dies("service/applied", func() { r.submit(r.proposal("case-1", 20)) })
+		r.clock.advance(25 * time.Hour)
+		r.want(r.recover(true), c.want, 1)
+	}
+}
+
+func TestB41ARefusalAfterAmbiguousSettlesNothing(t *testing.T) {
+	r := newRig(t, tier3())
+	r.service.script = []simulatedAnswer{ackLost}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.recover(false), "AMBIGUOUS", 1)
+	got := r.submit(r.proposal("case-1", 15))
+	r.want(got, "REFUSED:conflicting_payload", 1)
+	if got.Receipt.Status.String() != "AMBIGUOUS" {
+		t.Errorf("the receipt says %s", got.Receipt.Status)
+	}
+	r.restart()
+	r.want(r.submit(r.proposal("case-1", 20)), "AMBIGUOUS", 1)
+}
+
+func TestB42AndB59ARejectedResendWithAFailingLookupIsNotSentAgain(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{lands(time.Second), says(protocol.Rejected)}
+	r.submit(r.proposal("case-1", 20))
+	r.service.lookup = errors.New("502")
+	got := r.recover(true)
+	if got.Status.String() != "UNRESOLVED" || got.Err == nil || len(r.service.sent) != 2 {
+		t.Errorf("%s, %v, %d requests", got.Status, got.Err, len(r.service.sent))
+	}
+	r.service.lookup = nil
+	r.clock.advance(time.Minute)
+	if got := r.recover(true); r.service.landings(got.Effect) != 1 || got.Status.Final != protocol.Committed {
+		t.Errorf("%s, landed %d times", got.Status, r.service.landings(got.Effect))
+	}
+}
+
+func TestB56ADifferingPayloadIsToldWhatRecoveryDid(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{ackLost}
+	r.submit(r.proposal("case-1", 20))
+	got := r.submit(r.proposal("case-1", 15))
+	r.want(got, "REFUSED:conflicting_payload", 1)
+	if got.Recovered.String() != "COMMITTED_BY_RETRY" {
+		t.Errorf("recovered %s", got.Recovered)
+	}
+}
+
+func TestB57WhatAnotherSettledMeanwhileIsReadFromTheJournal(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{ackLost, ackLost}
+	r.submit(r.proposal("case-1", 20))
+	r.submit(r.proposal("case-2", 20))
+	r.once("gate/claimed", func() { // the first of two is claimed; another recovery settles the second
+		results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{})
+		if err != nil || len(results) != 2 || results[1].Status.String() != "COMMITTED_BY_RETRY" {
+			t.Errorf("inner: %v, %v", results, err)
+		}
+	})
+	results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{})
+	if err != nil || len(results) != 2 {
+		t.Fatalf("%v, %v", results, err)
+	}
+	for _, got := range results {
+		r.want(got, "COMMITTED_BY_RETRY", 1)
+	}
+}
+
+func TestB58Boundaries(t *testing.T) {
+	r := newRig(t, tier1())
+	r.clock.advance(30*24*time.Hour - time.Nanosecond)
+	if end := lease("").Expires.Sub(r.clock.Now()); end > time.Nanosecond {
+		r.clock.advance(end - time.Nanosecond)
+	}
+	r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED", 1)
+	r.clock.advance(time.Nanosecond)
+	r.want(r.submit(r.proposal("case-2", 20)), "REFUSED:lease", 0) // at its end a lease has ended
+
+	r = newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.clock.advance(31*time.Second - time.Nanosecond)
+	r.want(r.recover(false), "IN_FLIGHT", 0)
+	r.clock.advance(time.Nanosecond)
+	r.want(r.recover(false), "REAPPLIED_AFTER_QUERY", 1)
+}
+
+func TestB62AProposalWithoutAuthorityTakesNoOthersPlace(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.refuse = 1
+	r.want(r.submit(r.proposal("case-1", 20)), "NOT_SENT", 0)
+	p := r.proposal("case-1", 20)
+	p.Agent = "agent-9"
+	got := r.submit(p)
+	r.want(got, "REFUSED:lease", 0)
+	if got.Receipt.Agent != "agent-7" || len(got.Receipt.TurnedAway) != 1 || got.Receipt.TurnedAway[0].Agent != "agent-9" {
+		t.Errorf("the receipt is about %s, turned away %+v", got.Receipt.Agent, got.Receipt.TurnedAway)
+	}
+	r.want(r.recover(false), "COMMITTED", 1)
+}
+
+func TestB65ConcurrentRecoveriesSendOnce(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.clock.advance(time.Minute)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := r.service.landings(id("case-1")); n != 1 {
+		t.Errorf("landed %d times", n)
+	}
+}
+
+func TestB55AndB66AndB67ASlowLookupKeepsItsClaim(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.clock.advance(time.Minute)
+	r.once("service/lookup", func() {
+		r.clock.advance(time.Hour)
+		r.want(r.recover(true), "IN_FLIGHT", 0)
+		r.want(r.submit(r.proposal("case-1", 20)), "IN_FLIGHT", 0)
+	})
+	r.want(r.recover(false), "REAPPLIED_AFTER_QUERY", 1)
+}
+
+func TestB69TheLastUseMakesAReceipt(t *testing.T) {
+	r := newRig(t, tier1())
+	single := lease("L-once")
+	single.Uses = 1
+	r.grant(single)
+	p := r.proposal("case-1", 20)
+	p.Lease = "L-once"
+	got := r.submit(p)
+	r.want(got, "COMMITTED", 1)
+	if got.Receipt.Authorized.Is != protocol.Yes {
+		t.Errorf("authorized: %+v", got.Receipt.Authorized)
+	}
+}
+
+func TestB73AFailedReadIsNoAbsenceAndNoChange(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.observe = func(string) error { return errors.New("timeout") }
+	got := r.submit(r.proposal("case-1", 20))
+	r.want(got, "NOT_SENT", 0)
+	r.service.observe = nil
+	r.service.set("eligible", `{"broken`)
+	r.want(r.recover(false), "NOT_SENT", 0)
+	r.service.set("eligible", `true`)
+	r.service.script = []simulatedAnswer{lands(time.Hour)}
+	r.want(r.recover(false), "IN_FLIGHT", 0)
+	r.service.lookup = errors.New("malformed")
+	r.clock.advance(time.Minute)
+	if got := r.recover(true); got.Status.String() != "UNRESOLVED" || len(r.service.sent) != 1 {
+		t.Errorf("%s, %d requests", got.Status, len(r.service.sent))
+	}
+}
+
+func TestB89ANewAttemptHasABoundOfItsOwn(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands, lands(25 * time.Second)}
+	r.submit(r.proposal("case-1", 20))
+	r.clock.advance(31 * time.Second)
+	r.want(r.recover(false), "IN_FLIGHT", 0) // sent anew, not answered
+	r.clock.advance(20 * time.Second)
+	r.want(r.recover(false), "IN_FLIGHT", 0)
+	r.want(r.recover(true), "COMMITTED_ON_QUERY", 1)
+}
+
+func TestB92AnExpectationIsMoreThanUnchanged(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.set("eligible", "false")
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:premise_false_at_decision", 0)
+}
+
+func TestW01TheLastStepReadsTheLeaseAndOldPremisesAgain(t *testing.T) {
+	r := newRig(t, tier3())
+	r.once("gate/intent-durable", func() {
+		if v := r.revoke("L-refund"); len(v.Doubt) != 1 {
+			t.Errorf("in doubt under the lease: %+v", v.Doubt)
+		}
+	})
+	got := r.submit(r.proposal("case-1", 20))
+	r.want(got, "REFUSED:lease", 0)
+	if len(r.service.sent) != 0 || got.Receipt.Executed.Basis != "certainly not sent" {
+		t.Errorf("%d requests, executed: %+v", len(r.service.sent), got.Receipt.Executed)
+	}
+
+	r = newRig(t, tier3())
+	r.once("gate/intent-durable", func() {
+		r.service.set("refunded", "20")
+		r.clock.advance(2 * time.Second)
+	})
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:stale_premise", 0)
+
+	r = newRig(t, tier3())
+	r.once("gate/intent-durable", func() {
+		r.service.observe = func(string) error { return errors.New("timeout") }
+		r.clock.advance(2 * time.Second)
+	})
+	r.want(r.submit(r.proposal("case-1", 20)), "NOT_SENT", 0)
+	r.service.observe = nil
+	r.want(r.recover(true), "COMMITTED", 1)
+}
+
+func TestW02AnAgentInALoopAddsNothing(t *testing.T) {
+	r := newRig(t, tier1())
+	r.submit(r.proposal("case-1", 20))
+	for range 5 {
+		r.want(r.submit(r.proposal("case-1", 30)), "REFUSED:conflicting_payload", 1)
+	}
+	want := []journal.Kind{journal.Proposed, journal.Authorized, journal.Dispatched, journal.Committed, journal.Refused}
+	if got := r.kinds(id("case-1")); !slices.Equal(got, want) {
+		t.Errorf("entries %v, want %v", got, want)
+	}
+}
+
+func TestW04ARefusedConnectionIsNotSentAtEveryTier(t *testing.T) {
+	for _, can := range []protocol.Capabilities{tier1(), tier2(), tier3()} {
+		r := newRig(t, can)
+		r.service.refuse = 3
+		r.want(r.submit(r.proposal("case-1", 20)), "NOT_SENT", 0)
+		r.want(r.recover(true), "COMMITTED", 1)
+	}
+}
+
+func TestW10APremiseHasAnAge(t *testing.T) {
+	for _, c := range []struct {
+		wait time.Duration
+		want string
+	}{{time.Minute, "COMMITTED"}, {time.Minute + 1, "REFUSED:stale_premise"}} {
+		r := newRig(t, tier1())
+		p := r.proposal("case-1", 20)
+		p.Premises[0].MaxAge = time.Minute
+		r.clock.advance(c.wait)
+		if got := r.submit(p); got.Status.String() != c.want {
+			t.Errorf("after %v: %s", c.wait, got.Status)
+		}
+	}
+}
