@@ -22,6 +22,8 @@ var mayImport = []struct {
 	{"protocol/journal/…", []string{"protocol/trace", "protocol/clock", "protocol/journal"}},
 	{"protocol", []string{"protocol/trace", "protocol/clock", "protocol/journal"}},
 	{"targets/sim", []string{"protocol/wire", "protocol/trace", "protocol/clock", "faults/history"}},
+	{"targets/stripe/emulator", []string{"protocol/trace", "faults/history"}},
+	{"targets/stripe", []string{"protocol", "protocol/wire", "protocol/trace", "protocol/clock"}},
 	{"baselines", []string{"protocol/journal", "protocol/wire", "targets/sim", "protocol/trace", "protocol/clock"}},
 	{"faults/history", []string{"protocol/trace"}},
 	{"faults/oracle", []string{"faults/history"}},
