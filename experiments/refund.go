@@ -139,7 +139,7 @@ func runRefund(ctx context.Context, t faults.Trial) (Outcome, error) {
 		Task:     &given,
 		World: func(s *faults.Stage) (faults.World, error) {
 			var err error
-			if world, err = newRefundWorld(s, row, c, profile); err != nil {
+			if world, err = newRefundWorld(ctx, s, row, c, profile); err != nil {
 				return nil, err
 			}
 			given = task{

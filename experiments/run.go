@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/interlock-bench/interlock-bench/faults"
-	"github.com/interlock-bench/interlock-bench/faults/history"
 )
 
 // Options say how a run goes. The zero value runs.
@@ -18,7 +18,7 @@ type Options struct {
 	Seed     uint64                // of every trial; 0 is 1
 	Workers  int                   // trials at once; 0 is 2
 	Progress func(done, total int) // trials; called for each that ends, never twice at once; nil is silent
-	Keep     string                // folder that takes every trial's history; "" keeps none
+	Keep     string                // folder that takes every trial's history and state; "" keeps none
 }
 
 // Errors of a run.
@@ -106,7 +106,13 @@ func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, err
 	return records, nil
 }
 
+// runTrial runs the trial that is the cell's number-th, from 0.
 func runTrial(ctx context.Context, e *Experiment, t faults.Trial, keep string, number int) (Outcome, error) {
+	name := ""
+	if keep != "" {
+		name = filepath.Join(keep, fmt.Sprintf("%s_%d", strings.ReplaceAll(CellID(t.Experiment, t.Table, t.Row, t.Column), "/", "_"), number+1))
+		ctx = keepingState(ctx, name+".state")
+	}
 	o, err := e.Run(ctx, t)
 	if ctx.Err() != nil {
 		return o, context.Cause(ctx)
@@ -118,15 +124,43 @@ func runTrial(ctx context.Context, e *Experiment, t faults.Trial, keep string, n
 	if keep == "" {
 		return o, nil
 	}
-	name := strings.ReplaceAll(CellID(t.Experiment, t.Table, t.Row, t.Column), "/", "_")
-	file, err := os.Create(filepath.Join(keep, fmt.Sprintf("%s_%d.jsonl", name, number+1)))
-	if err == nil {
-		err = errors.Join(history.Encode(file, o.History), file.Close())
-	}
-	if err != nil {
+	if err := keepHistory(name+".jsonl", o); err != nil {
 		return o, fmt.Errorf("%w: its history can't be kept: %w", ErrTrial, err)
 	}
 	return o, nil
+}
+
+// Replay runs the one trial of a line again. Where keep is not "" its history
+// and its state are kept there as Run keeps those of a cell's first trial. Errors
+// are faults.ErrTrial for what is no trial, *NameError for one of no experiment,
+// row or column, ErrNoCell, ErrTrial, and ctx's.
+func Replay(ctx context.Context, all []*Experiment, line, keep string) (Kept, error) {
+	t, err := faults.ParseTrial(line)
+	if err != nil {
+		return Kept{}, err
+	}
+	chosen, err := Find(all, []string{t.Experiment})
+	if err != nil {
+		return Kept{}, err
+	}
+	e := chosen[0]
+	cells, err := Filter{Rows: []string{t.Row}, Columns: []string{t.Column}}.Cells(e)
+	if err != nil {
+		return Kept{}, err
+	}
+	if !slices.ContainsFunc(cells, func(c Cell) bool { return c.Table == t.Table }) {
+		return Kept{}, fmt.Errorf("%w: %s has no table %q with that row and column", ErrNoCell, e.Name, t.Table)
+	}
+	if keep != "" {
+		if err := os.MkdirAll(keep, 0o755); err != nil {
+			return Kept{}, fmt.Errorf("%w: histories can't be kept: %w", ErrTrial, err)
+		}
+	}
+	o, err := runTrial(ctx, e, t, keep, 0)
+	if err != nil {
+		return Kept{}, err
+	}
+	return keptOf(o), nil
 }
 
 func orElse[T comparable](v, otherwise T) T {

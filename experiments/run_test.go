@@ -3,7 +3,6 @@ package experiments_test
 import (
 	"context"
 	"errors"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/interlock-bench/interlock-bench/experiments"
 	"github.com/interlock-bench/interlock-bench/faults"
-	"github.com/interlock-bench/interlock-bench/faults/history"
 	"github.com/interlock-bench/interlock-bench/faults/oracle"
 )
 
@@ -173,24 +171,5 @@ func TestAnEndedContextEndsTheRun(t *testing.T) {
 	}
 	if records, err := experiments.Run(ctx, e, experiments.Filter{}, experiments.Options{}); records != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, %v", records, err)
-	}
-}
-
-func TestKeptHistoriesReadBack(t *testing.T) {
-	dir := t.TempDir() + "/new"
-	if _, err := experiments.Run(t.Context(), tiny(right), experiments.Filter{Columns: []string{"naive"}}, experiments.Options{Keep: dir}); err != nil {
-		t.Fatal(err)
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 4 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	f, err := os.Open(dir + "/tiny-one_happy_path_naive_2.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if h, err := history.Decode(f); err != nil || len(h) != 1 {
-		t.Errorf("read %v, %v", h, err)
 	}
 }

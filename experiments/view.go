@@ -2,17 +2,24 @@ package experiments
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/interlock-bench/interlock-bench/experiments/table"
 )
 
-// View is what a terminal of the given width shows of records: each table of the
-// experiment that has any, with money and verdict in every cell. With words the
-// cells carry the status too; a width of 0 breaks nothing.
-func View(e *Experiment, records []Record, width int, words bool) string {
+// Show says how a cell reads.
+type Show int
+
+const (
+	Brief Show = iota // "$20 ok"
+	Words             // "COMMITTED $20 ok"
+	Marks             // "COMMITTED $20 ✅"
+)
+
+// Tables are those tables of the experiment that have any of the records, each
+// under its name: the experiment's, or experiment.table.
+func Tables(e *Experiment, records []Record, show Show) []table.Table {
 	byID := map[string]Record{}
-	var tables, rows, columns []string
+	var names, rows, columns []string
 	note := func(list *[]string, name string) {
 		if !slices.Contains(*list, name) {
 			*list = append(*list, name)
@@ -20,7 +27,7 @@ func View(e *Experiment, records []Record, width int, words bool) string {
 	}
 	for _, r := range records {
 		byID[r.ID] = r
-		note(&tables, r.Table())
+		note(&names, r.Table())
 		note(&rows, r.Row)
 	}
 	for _, c := range e.Columns {
@@ -28,35 +35,40 @@ func View(e *Experiment, records []Record, width int, words bool) string {
 			note(&columns, c.Name)
 		}
 	}
-	var parts []string
-	for _, name := range tables {
+	var tables []table.Table
+	for _, name := range names {
+		has := func(row, column string) bool { _, ok := byID[CellID(e.Name, name, row, column)]; return ok }
 		in := slices.DeleteFunc(slices.Clone(columns), func(column string) bool {
-			return !slices.ContainsFunc(rows, func(row string) bool { _, ok := byID[CellID(e.Name, name, row, column)]; return ok })
+			return !slices.ContainsFunc(rows, func(row string) bool { return has(row, column) })
 		})
-		t := table.Table{Header: append([]string{"row"}, in...)}
+		t := table.Table{Name: e.Name, Header: append([]string{"row"}, in...)}
+		if name != "" {
+			t.Name += "." + name
+		}
 		for _, row := range rows {
+			if !slices.ContainsFunc(in, func(column string) bool { return has(row, column) }) {
+				continue
+			}
 			line := []string{row}
 			for _, column := range in {
-				line = append(line, brief(byID[CellID(e.Name, name, row, column)], words))
+				line = append(line, show.cell(byID[CellID(e.Name, name, row, column)]))
 			}
 			t.Rows = append(t.Rows, line)
 		}
-		title := ""
-		if name != "" {
-			title = e.Name + "." + name + "\n\n"
-		}
-		parts = append(parts, title+t.Terminal(width))
+		tables = append(tables, t)
 	}
-	return strings.Join(parts, "\n")
+	return tables
 }
 
-// brief is a cell on a terminal. A cell that was not run is empty.
-func brief(r Record, words bool) string {
+// cell is a record as it is shown. A cell that was not run is empty.
+func (s Show) cell(r Record) string {
 	switch {
 	case r.ID == "":
 		return ""
-	case words:
+	case s == Words:
 		return r.Judged()
+	case s == Marks:
+		return r.Cell + " " + r.Class().Mark()
 	}
 	return Money(r.Money()) + " " + r.Class().Word()
 }

@@ -3,6 +3,7 @@ package experiments
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -41,10 +42,12 @@ type refundWorld struct {
 	leaseTill time.Time
 	asked     int    // submits handed out
 	evidence  string // what the column's artefacts show, once the world is closed
+	keep      func(state string) error
 }
 
-func newRefundWorld(stage *faults.Stage, row faults.Row, c column, profile sim.Profile) (*refundWorld, error) {
-	w := &refundWorld{stage: stage, column: c, row: row, leaseTill: stage.Now().Add(leaseLife)}
+func newRefundWorld(ctx context.Context, stage *faults.Stage, row faults.Row, c column, profile sim.Profile) (*refundWorld, error) {
+	w := &refundWorld{stage: stage, column: c, row: row, leaseTill: stage.Now().Add(leaseLife),
+		keep: func(state string) error { return keepState(ctx, state) }}
 	w.record(history.Declared, "", history.Declaration{
 		Approved: []history.Approval{{
 			Request: caseID, Order: orderID, Case: caseID, Amount: approved, Agent: agentID, Lease: leaseID,
@@ -207,7 +210,7 @@ func (w *refundWorld) Idle(context.Context) error { return nil }
 // Close stops the service and looks at what the column left behind.
 func (w *refundWorld) Close() error {
 	w.evidence = w.column.evidence(evidenceOf{w.stage.State(), w.stage.Now})
-	return w.service.Close()
+	return errors.Join(w.service.Close(), w.keep(w.stage.State()))
 }
 
 // cellStatus is the cell's word: the last submit's status if its payload differs

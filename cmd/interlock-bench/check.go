@@ -19,6 +19,8 @@ runs every trial again and compares the records. Each cell that differs is named
 with what it was and what it is. Without a name it checks all experiments.`,
 		Example: "  interlock-bench check\n  interlock-bench check refund --bytes",
 		GroupID: "results",
+
+		ValidArgsFunction: b.completeExperiments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen, err := experiments.Find(b.all, args)
 			if err != nil {
@@ -46,5 +48,5 @@ func (b *bench) checkAll(cmd *cobra.Command, chosen []*experiments.Experiment, o
 		}
 		all = append(all, findings...)
 	}
-	return b.report(all)
+	return b.report(b.stdout, all)
 }

@@ -20,14 +20,16 @@ var listed = []struct {
 }
 
 func (b *bench) list() *cobra.Command {
+	var format string
 	var words []string
 	for _, l := range listed {
 		words = append(words, l.what)
 	}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:       "list [experiments|rows|columns]",
 		Short:     "list experiments, rows or columns; without a word, experiments",
-		Example:   "  interlock-bench list\n  interlock-bench list columns",
+		Long:      "List prints what there is: experiments, their rows or their columns. In a pipe each\nhas one line, however long.",
+		Example:   "  interlock-bench list\n  interlock-bench list columns\n  interlock-bench list rows --format csv",
 		GroupID:   "experiments",
 		ValidArgs: words,
 		Args:      cobra.MaximumNArgs(1),
@@ -39,18 +41,24 @@ func (b *bench) list() *cobra.Command {
 			if err := experiments.CheckName("list", what, words); err != nil {
 				return err
 			}
+			if err := checkFormat(format, tableFormats()...); err != nil {
+				return err
+			}
 			for _, l := range listed {
 				if l.what == what {
-					fmt.Fprint(b.stdout, l.of(b.all).Terminal(0))
+					width, _ := sizeOf(b.stdout)
+					b.print(format, width, l.of(b.all))
 				}
 			}
 			return nil
 		},
 	}
+	addFormat(cmd, &format, tableFormats()...)
+	return cmd
 }
 
 func listExperiments(all []*experiments.Experiment) table.Table {
-	t := table.Table{Header: []string{"experiment", "cells", "what"}}
+	t := table.Table{Header: []string{"experiment", "cells", "what"}, Prose: true}
 	for _, e := range all {
 		t.Rows = append(t.Rows, []string{e.Name, fmt.Sprint(len(e.Cells)), e.Short})
 	}
@@ -58,7 +66,7 @@ func listExperiments(all []*experiments.Experiment) table.Table {
 }
 
 func listRows(all []*experiments.Experiment) table.Table {
-	t := table.Table{Header: []string{"experiment", "group", "row", "what"}}
+	t := table.Table{Header: []string{"experiment", "group", "row", "what"}, Prose: true}
 	for _, e := range all {
 		for _, r := range e.Rows {
 			t.Rows = append(t.Rows, []string{e.Name, r.Group, r.Name, r.What})
@@ -68,7 +76,7 @@ func listRows(all []*experiments.Experiment) table.Table {
 }
 
 func listColumns(all []*experiments.Experiment) table.Table {
-	t := table.Table{Header: []string{"experiment", "column", "promises", "what"}}
+	t := table.Table{Header: []string{"experiment", "column", "promises", "what"}, Prose: true}
 	for _, e := range all {
 		for _, c := range e.Columns {
 			promises := "nothing"

@@ -9,10 +9,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/interlock-bench/interlock-bench/experiments"
+	"github.com/interlock-bench/interlock-bench/faults"
 )
 
 func main() {
@@ -24,13 +26,26 @@ func main() {
 
 // Exit codes.
 const (
-	exitHeld        = 0   // everything is as declared
-	exitBroken      = 1   // a promise is broken, or results drifted
-	exitUnjudged    = 2   // a trial was not judged, or its fault did not happen
-	exitUsage       = 64  // the command line says nothing that can be done
-	exitFailed      = 70  // the harness failed
-	exitInterrupted = 130 // ended by a signal
+	exitHeld        = 0
+	exitBroken      = 1
+	exitUnjudged    = 2
+	exitUsage       = 64
+	exitFailed      = 70
+	exitInterrupted = 130
 )
+
+// exitCodes says what each means, for help and pages.
+var exitCodes = []struct {
+	code int
+	what string
+}{
+	{exitHeld, "everything is as declared, a declared AMBIGUOUS included"},
+	{exitBroken, "a promise is broken, results drifted, or a stored history is judged otherwise"},
+	{exitUnjudged, "a trial was not judged, its fault did not happen, or its file can't be read"},
+	{exitUsage, "the command line asks for nothing that can be done"},
+	{exitFailed, "the harness failed, which says nothing of what is measured"},
+	{exitInterrupted, "ended by a signal; nothing of the unfinished run was written"},
+}
 
 // exit is an error that knows its code.
 type exit struct {
@@ -56,7 +71,10 @@ func runWith(ctx context.Context, all []*experiments.Experiment, args []string, 
 		return exitHeld
 	}
 	code := b.code(ctx, err)
-	why := strings.TrimPrefix(err.Error(), "experiments: ")
+	why := err.Error()
+	for _, part := range []string{"experiments: ", "faults: "} {
+		why = strings.TrimPrefix(why, part)
+	}
 	if code == exitInterrupted {
 		why = "interrupted; nothing of the unfinished run was written"
 	}
@@ -74,8 +92,11 @@ func (b *bench) code(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.As(err, &known):
 		return known.code
-	case !b.began, errors.As(err, &name), errors.Is(err, experiments.ErrNoCell):
+	case !b.began, errors.As(err, &name), slices.ContainsFunc(asked, func(of error) bool { return errors.Is(err, of) }):
 		return exitUsage
 	}
 	return exitFailed
 }
+
+// asked are the errors of what was asked for, not of doing it.
+var asked = []error{experiments.ErrNoCell, experiments.ErrNothingKept, faults.ErrTrial}

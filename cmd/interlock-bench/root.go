@@ -33,10 +33,10 @@ func (b *bench) root() *cobra.Command {
 them, revokes their authority and changes the facts under them, and judges from
 the service's own ledger what came of it.
 
-Exit codes: 0 as declared, 1 a promise broken or results drifted, 2 a trial not
-judged or its fault not fired, 64 usage, 70 the harness failed, 130 interrupted.`,
+` + exitHelp(),
 		Example: `  interlock-bench refund
   interlock-bench refund --row crash_before_ack --column naive,gate@t2
+  interlock-bench replay 'refund/crash_before_ack/gate@t2 file=plain kill@sim/applied#1 seed=1'
   interlock-bench check --bytes
   interlock-bench list rows`,
 		Version:           version(),
@@ -62,7 +62,7 @@ judged or its fault not fired, 64 usage, 70 the harness failed, 130 interrupted.
 	for _, e := range b.all {
 		root.AddCommand(b.experiment(e))
 	}
-	root.AddCommand(b.run(), b.check(), b.list())
+	root.AddCommand(b.run(), b.list(), b.check(), b.replay(), b.judge())
 	for _, c := range root.Commands() {
 		do := c.RunE
 		c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -79,6 +79,15 @@ judged or its fault not fired, 64 usage, 70 the harness failed, 130 interrupted.
 		}
 	}
 	return root
+}
+
+// exitHelp is the exit codes for the help.
+func exitHelp() string {
+	s := "Exit codes:"
+	for _, c := range exitCodes {
+		s += fmt.Sprintf("\n  %-4d %s", c.code, c.what)
+	}
+	return s
 }
 
 // version is the module's version and the commit it was built from, as far as

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,17 +19,37 @@ type runFlags struct {
 	keep   string
 	check  bool
 	words  bool
+	format string
 }
 
-func (f *runFlags) add(cmd *cobra.Command) {
+// add gives cmd the flags. of are the experiments whose rows and columns it
+// takes.
+func (f *runFlags) add(cmd *cobra.Command, of ...*experiments.Experiment) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.filter.Rows, "row", nil, "run these rows only and write nothing unless --out is given (repeatable, or a,b)")
 	flags.StringSliceVar(&f.filter.Columns, "column", nil, "run these columns only, likewise")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every trial")
 	flags.StringVar(&f.out, "out", defaultOut, "folder for the results")
-	flags.StringVar(&f.keep, "keep", "", "keep the history of every trial in this folder")
+	flags.StringVar(&f.keep, "keep", "", "keep the history and the state of every trial in this folder")
 	flags.BoolVar(&f.check, "check", false, "hold the results in --out against a new run, as check does")
 	flags.BoolVar(&f.words, "words", false, "show each cell's status, in a table as wide as it is")
+	addFormat(cmd, &f.format, tableFormats()...)
+	complete(cmd, "row", func() (names []string) {
+		for _, e := range of {
+			for _, r := range e.Rows {
+				names = append(names, r.Name)
+			}
+		}
+		return names
+	})
+	complete(cmd, "column", func() (names []string) {
+		for _, e := range of {
+			for _, c := range e.Columns {
+				names = append(names, c.Name)
+			}
+		}
+		return names
+	})
 	cmd.MarkFlagsMutuallyExclusive("check", "row")
 	cmd.MarkFlagsMutuallyExclusive("check", "column")
 }
@@ -43,6 +65,8 @@ func (b *bench) run() *cobra.Command {
 		Long:    "Run runs experiments, prints their tables and writes records and pages into\nthe folder of results. Without a name it runs all.",
 		Example: "  interlock-bench run\n  interlock-bench run refund --out /tmp/results",
 		GroupID: "experiments",
+
+		ValidArgsFunction: b.completeExperiments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen, err := experiments.Find(b.all, args)
 			if err != nil {
@@ -51,7 +75,7 @@ func (b *bench) run() *cobra.Command {
 			return b.runAll(cmd, chosen, f)
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, b.all...)
 	return cmd
 }
 
@@ -69,13 +93,26 @@ func (b *bench) experiment(e *experiments.Experiment) *cobra.Command {
 			return b.runAll(cmd, []*experiments.Experiment{e}, f)
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, e)
 	return cmd
+}
+
+func (b *bench) completeExperiments(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, e := range b.all {
+		if !slices.Contains(args, e.Name) {
+			names = append(names, e.Name)
+		}
+	}
+	return startingWith(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
 // runAll runs the chosen experiments one after the other. Whatever can be known
 // to fail is said before the first of them runs.
 func (b *bench) runAll(cmd *cobra.Command, chosen []*experiments.Experiment, f runFlags) error {
+	if err := checkFormat(f.format, tableFormats()...); err != nil {
+		return err
+	}
 	if f.check {
 		return b.checkAll(cmd, chosen, f.out, false)
 	}
@@ -92,35 +129,56 @@ func (b *bench) runAll(cmd *cobra.Command, chosen []*experiments.Experiment, f r
 		}
 	}
 	var findings []experiments.Finding
-	for _, e := range chosen {
+	for i, e := range chosen {
 		update, clear := progress(b.stderr, e.Name)
 		records, err := experiments.Run(cmd.Context(), e, f.filter, experiments.Options{Seed: f.seed, Keep: f.keep, Progress: update})
 		clear()
 		if err != nil {
 			return err
 		}
-		width := widthOf(b.stdout)
-		if f.words {
-			width = 0
+		show, width := f.show(b)
+		if i > 0 && f.format != "json" {
+			fmt.Fprintln(b.stdout)
 		}
-		fmt.Fprint(b.stdout, experiments.View(e, records, width, f.words))
+		b.print(f.format, width, experiments.Tables(e, records, show)...)
 		if write {
 			if err := experiments.Save(f.out, e, records); err != nil {
 				return err
 			}
 			files := experiments.FilesOf(f.out, e)
-			fmt.Fprintf(b.stdout, "\nwrote %s and %s\n", files.Records, files.Page)
+			fmt.Fprintf(b.notices(f.format), "\nwrote %s and %s\n", files.Records, files.Page)
 		}
 		findings = append(findings, experiments.Promises(e, records)...)
 	}
-	return b.report(findings)
+	return b.report(b.notices(f.format), findings)
+}
+
+// show says how cells are shown, and in which width: briefly for a terminal, with
+// their status where somebody asks for it and in every other format.
+func (f runFlags) show(b *bench) (experiments.Show, int) {
+	switch {
+	case f.format == "markdown":
+		return experiments.Marks, 0
+	case f.words || f.format != tableFormats()[0]:
+		return experiments.Words, 0
+	}
+	return experiments.Brief, widthOf(b.stdout)
+}
+
+// notices is where goes what is said beside the tables: standard output holds
+// nothing else in a format that a program reads.
+func (b *bench) notices(format string) io.Writer {
+	if format == tableFormats()[0] {
+		return b.stdout
+	}
+	return b.stderr
 }
 
 // report prints findings and turns them into the exit code.
-func (b *bench) report(findings []experiments.Finding) error {
+func (b *bench) report(w io.Writer, findings []experiments.Finding) error {
 	count := map[experiments.Kind]int{}
 	for _, f := range findings {
-		fmt.Fprintln(b.stdout, f)
+		fmt.Fprintln(w, f)
 		count[f.Kind]++
 	}
 	var parts []string

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
 	"golang.org/x/term"
 )
@@ -11,14 +12,24 @@ import (
 // plainWidth is how wide tables are where nobody says otherwise.
 const plainWidth = 80
 
-// widthOf is the width of the terminal that w is, or plainWidth.
+// widthOf is how wide text on w may be.
 func widthOf(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
-		}
+	if width, ok := sizeOf(w); ok {
+		return width
 	}
 	return plainWidth
+}
+
+// sizeOf is the width of the terminal that w is, or what COLUMNS says, and
+// whether anybody says anything.
+func sizeOf(w io.Writer) (width int, ok bool) {
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width, true
+		}
+	}
+	width, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	return max(width, 0), err == nil && width > 0
 }
 
 // progress returns a function that keeps one line of a terminal up to date, and

@@ -6,8 +6,10 @@ import "strings"
 // Table is a header and rows of plain text. A row shorter than the header ends
 // in empty cells.
 type Table struct {
+	Name   string // above it, where there are several; "" is none
 	Header []string
 	Rows   [][]string
+	Prose  bool // the last column is sentences, which a terminal breaks at spaces
 }
 
 // Markdown is the table as GitHub renders it. Cells may hold any text: pipes are
@@ -35,6 +37,21 @@ func (t Table) Markdown() string {
 
 // A backslash of the text itself would be read as escaping what follows it.
 var escape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\r\n", "<br>", "\n", "<br>", "\r", "<br>")
+
+// Without is the table without its column i, counted from 0.
+func (t Table) Without(i int) Table {
+	drop := func(cells []string) []string {
+		if i >= len(cells) {
+			return cells
+		}
+		return append(append([]string{}, cells[:i]...), cells[i+1:]...)
+	}
+	rest := Table{Name: t.Name, Header: drop(t.Header), Prose: t.Prose}
+	for _, row := range t.Rows {
+		rest.Rows = append(rest.Rows, drop(row))
+	}
+	return rest
+}
 
 // columns is the table with its first column and those from i up to j.
 func (t Table) columns(i, j int) Table {

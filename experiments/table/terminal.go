@@ -12,10 +12,16 @@ import (
 // Terminal is the table for people to read, no line longer than width where that
 // can be: names are broken at their own hyphens, underscores and @, and columns
 // that don't fit go into further tables below, each with the first column. A
-// width of 0 breaks nothing. It ends with a newline.
+// width of 0 breaks nothing, and neither does one that the table fits into. It ends with a newline.
 func (t Table) Terminal(width int) string {
 	if width <= 0 {
 		return t.render()
+	}
+	if t.Prose {
+		return t.prose(width)
+	}
+	if whole := t.render(); longest(whole) <= width {
+		return whole
 	}
 	t = t.broken()
 	var parts []string
@@ -78,6 +84,36 @@ func (t Table) render() string {
 		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
 	return trimmed.String()
+}
+
+// leastProse is how wide sentences are at the least beside the other columns.
+const leastProse = 28
+
+// prose is a table whose last column is broken at spaces, or where there is too
+// little room for that, goes below the others.
+func (t Table) prose(width int) string {
+	last := len(t.Header) - 1
+	beside := Table{Header: t.Header[:last]}
+	for _, row := range t.Rows {
+		beside.Rows = append(beside.Rows, t.whole(row)[:last])
+	}
+	room := width - longest(beside.render()) - 2
+	if room >= max(leastProse, narrowest/2) {
+		broken := Table{Header: t.Header}
+		for _, row := range t.Rows {
+			row = t.whole(row)
+			row[last] = wrap(row[last], 0, room)
+			broken.Rows = append(broken.Rows, row)
+		}
+		return broken.render()
+	}
+	var b strings.Builder
+	for _, row := range append([][]string{t.Header}, t.Rows...) {
+		row = t.whole(row)
+		b.WriteString(Wrap(strings.Join(row[:last], "  "), 4, width) + "\n")
+		b.WriteString(Wrap("    "+row[last], 4, width) + "\n")
+	}
+	return b.String()
 }
 
 // longestLabel is from where on a row's name is broken: six columns then fit a
