@@ -241,9 +241,6 @@ func TestB57WhatAnotherSettledMeanwhileIsReadFromTheJournal(t *testing.T) {
 func TestB58Boundaries(t *testing.T) {
 	r := newRig(t, tier1())
 	r.clock.advance(30*24*time.Hour - time.Nanosecond)
-	if end := lease("").Expires.Sub(r.clock.Now()); end > time.Nanosecond {
-		r.clock.advance(end - time.Nanosecond)
-	}
 	r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED", 1)
 	r.clock.advance(time.Nanosecond)
 	r.want(r.submit(r.proposal("case-2", 20)), "REFUSED:lease", 0) // at its end a lease has ended

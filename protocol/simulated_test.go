@@ -430,6 +430,8 @@ type rig struct {
 
 	dead   bool
 	onStep func(p string) // every point, and every step of the service
+	mu     sync.Mutex
+	passed map[trace.Point]bool
 	person ed25519.PrivateKey
 }
 
@@ -439,7 +441,7 @@ func newRig(t testing.TB, can protocol.Capabilities) *rig {
 	t.Helper()
 	clock := &simulatedClock{}
 	r := &rig{
-		TB: t, clock: clock, disk: newDisk(), dir: t.TempDir(),
+		TB: t, clock: clock, disk: newDisk(), dir: t.TempDir(), passed: map[trace.Point]bool{},
 		service: &simulatedService{
 			can: can, clock: clock, keys: map[journal.ID]time.Duration{}, failed: map[journal.ID]bool{},
 			fences: map[journal.ID]journal.Token{}, facts: map[string]string{"eligible": "true", "refunded": "0", "paid": "100"},
@@ -450,7 +452,7 @@ func newRig(t testing.TB, can protocol.Capabilities) *rig {
 	var err error
 	r.authority, err = protocol.OpenAuthority(journal.FileOpener(r.path("authority"), journal.Options{
 		Mode: journal.Appender, Namespace: namespace, Now: clock.Now,
-	}), r.openDrain(), protocol.AuthorityOptions{Clock: clock})
+	}), r.openDrain(), protocol.AuthorityOptions{Clock: clock, Trace: r.pass})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,6 +479,13 @@ func (r *rig) openDrain() *journal.Drain {
 	return d
 }
 
+func (r *rig) pass(p trace.Point, _ string) {
+	r.mu.Lock()
+	r.passed[p] = true
+	r.mu.Unlock()
+	r.step(string(p))
+}
+
 func (r *rig) step(p string) {
 	if r.onStep != nil && !r.dead {
 		r.onStep(p)
@@ -487,7 +496,7 @@ func (r *rig) step(p string) {
 func (r *rig) open() {
 	r.Helper()
 	r.dead, r.drain = false, r.openDrain()
-	at := trace.Func(func(p trace.Point, _ string) { r.step(string(p)) })
+	at := trace.Func(r.pass)
 	open := journal.FileOpener(r.path("journal"), journal.Options{Namespace: namespace, Now: r.clock.Now, Dir: r.disk, Trace: at})
 	wrapped := func(apply func(journal.Entry) error) (journal.Store, error) {
 		s, err := open(apply)
