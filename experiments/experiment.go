@@ -28,6 +28,10 @@ type Experiment struct {
 	// could not be judged is an Outcome with the verdict UNKNOWN.
 	Run func(ctx context.Context, t faults.Trial) (Outcome, error)
 
+	// Child is the program under test, in a process that Run started with a task
+	// that names this experiment; nil where Run starts other programs.
+	Child func(c *faults.Child) error
+
 	// Page renders the records of a whole run as the experiment's page.
 	Page func(records []Record) string
 }

@@ -26,10 +26,12 @@ type payload struct {
 
 // gateColumn is the gate as a column.
 type gateColumn struct {
-	gate  *protocol.Gate
-	drain *journal.Drain
+	gate    *protocol.Gate
+	drain   *journal.Drain
+	propose func(baselines.Decision) (payload any, premises []protocol.Premise)
 }
 
+// openGate opens the gate over the target of the opening.
 func openGate(o opening) (baselines.Column, error) {
 	drain, err := journal.OpenDrain(o.authorityDir())
 	if err != nil {
@@ -38,21 +40,21 @@ func openGate(o opening) (baselines.Column, error) {
 	gate, err := protocol.Open(context.Background(), protocol.Config{
 		Namespace: namespace,
 		Journal: journal.FileOpener(o.journalDir(), journal.Options{
-			Namespace: namespace, Now: o.Clock.Now, Dir: o.dir, Trace: o.Service.Trace, Identity: o.task.Column,
+			Namespace: namespace, Now: o.Clock.Now, Dir: o.dir, Trace: o.trace, Identity: o.task.Column,
 		}),
 		Authority: journal.FileOpener(o.authorityDir(), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: o.Clock.Now}),
 		Drain:     drain,
 		Clock:     o.Clock,
-		Trace:     o.Service.Trace,
+		Trace:     o.trace,
 	})
 	if err != nil {
 		drain.Close()
 		return nil, err
 	}
-	if err := gate.Register(actionRefund, refundTarget{o.Service, o.task.Profile}); err != nil {
+	if err := gate.Register(actionRefund, o.target); err != nil {
 		return nil, errors.Join(err, gate.Close(), drain.Close())
 	}
-	return &gateColumn{gate, drain}, nil
+	return &gateColumn{gate, drain, o.propose}, nil
 }
 
 // Recover works until nothing can be settled by waiting.
@@ -66,7 +68,8 @@ func (g *gateColumn) Recover(ctx context.Context) (baselines.Told, bool, error) 
 }
 
 func (g *gateColumn) Submit(ctx context.Context, d baselines.Decision) (baselines.Told, error) {
-	body, err := json.Marshal(payload{Amount: d.Amount, Case: d.Case, Currency: "usd", Order: d.Order})
+	content, premises := g.propose(d)
+	body, err := json.Marshal(content)
 	if err != nil {
 		return baselines.Told{}, err
 	}
@@ -74,7 +77,7 @@ func (g *gateColumn) Submit(ctx context.Context, d baselines.Decision) (baseline
 		Request:  d.Request,
 		Agent:    d.Agent,
 		Lease:    d.Lease,
-		Premises: premises(d),
+		Premises: premises,
 		Effect:   protocol.Effect{Action: actionRefund, Payload: body},
 	})
 	if err != nil {
@@ -86,6 +89,11 @@ func (g *gateColumn) Submit(ctx context.Context, d baselines.Decision) (baseline
 }
 
 func (g *gateColumn) Close() error { return errors.Join(g.gate.Close(), g.drain.Close()) }
+
+// proposeRefund is the refund as the gate journals it, with what it rests on.
+func proposeRefund(d baselines.Decision) (any, []protocol.Premise) {
+	return payload{Amount: d.Amount, Case: d.Case, Currency: "usd", Order: d.Order}, premises(d)
+}
 
 // premises are what the refund rests on: the order is eligible and nobody else
 // has refunded under this case, whatever the agent saw, and what was paid is

@@ -35,6 +35,7 @@ ok: it held. BAD: it was violated. look: it held, and a person must look.`,
 		Columns: refundColumnInfo(),
 		Cells:   refundCells(),
 		Run:     runRefund,
+		Child:   work,
 		Page:    refundPage,
 	}
 }
@@ -143,7 +144,7 @@ func runRefund(ctx context.Context, t faults.Trial) (Outcome, error) {
 				return nil, err
 			}
 			given = task{
-				Column: t.Column, Network: "unix", Address: world.address(), State: s.State(), File: fileOf(t), Profile: profile,
+				Experiment: t.Experiment, Column: t.Column, Network: "unix", Address: world.address(), State: s.State(), File: fileOf(t), Profile: profile,
 				Agent: agentID, Lease: leaseID, Order: orderID, Case: caseID, Request: caseID,
 			}
 			return world, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/interlock-bench/interlock-bench/baselines"
 	"github.com/interlock-bench/interlock-bench/faults"
 	"github.com/interlock-bench/interlock-bench/faults/history"
+	"github.com/interlock-bench/interlock-bench/protocol"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
 	"github.com/interlock-bench/interlock-bench/targets/sim"
@@ -28,17 +29,18 @@ const (
 // task is what the supervisor gives to the program under test. A restart gets
 // the same.
 type task struct {
-	Column  string // as in the list of columns
-	Network string // of the service
-	Address string
-	State   string // folder that outlives the process
-	File    string // "plain" or "lossy"
-	Profile sim.Profile
-	Agent   string
-	Lease   string
-	Order   string
-	Case    string
-	Request string
+	Experiment string
+	Column     string // as in the list of columns
+	Network    string // of the service
+	Address    string
+	State      string // folder that outlives the process
+	File       string // "plain" or "lossy"
+	Profile    sim.Profile
+	Agent      string
+	Lease      string
+	Order      string
+	Case       string
+	Request    string
 }
 
 // What the program under test asks the world.
@@ -54,6 +56,8 @@ type nextQuestion struct {
 type nextAnswer struct {
 	Submit bool // false: there is nothing more to do
 	Repeat bool // the same was asked before the process died, or before it was told to try again
+	// Request is the request, and the case, to submit; "" is the task's.
+	Request string
 }
 
 type modelQuestion struct{ Request string }
@@ -68,7 +72,7 @@ func ServeChild() {
 		return
 	}
 	if err == nil {
-		err = work(c)
+		err = child(c)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "interlock-bench:", err)
@@ -77,24 +81,42 @@ func ServeChild() {
 	os.Exit(0)
 }
 
+// child runs the program under test of the experiment that the task names.
+func child(c *faults.Child) error {
+	var t struct{ Experiment string }
+	if err := c.Task(&t); err != nil {
+		return err
+	}
+	for _, e := range All() {
+		if e.Name == t.Experiment && e.Child != nil {
+			return e.Child(c)
+		}
+	}
+	return fmt.Errorf("no experiment called %q runs in a process of this program", t.Experiment)
+}
+
 // maxTries bounds how often a submit that isn't settled is tried again: a column
 // that never settles ends as it stands, for the judge to see.
 const maxTries = 5
 
-// work is the agent: it lets its column recover, and then submits what there is
-// to submit.
+// work is the refund experiment's program under test.
 func work(c *faults.Child) error {
 	var t task
 	if err := c.Task(&t); err != nil {
 		return err
 	}
-	ctx := context.Background()
 	c.At(pointStarted, "")
 	column, err := openColumn(c, t)
 	if err != nil {
 		return err
 	}
 	defer column.Close()
+	return act(context.Background(), c, t, baselines.Sim{Client: serviceOf(c, t)}, column)
+}
+
+// act is the agent: it lets its column recover, and then submits what there is
+// to submit.
+func act(ctx context.Context, c *faults.Child, t task, service baselines.Service, column baselines.Column) error {
 	told, settled, err := column.Recover(ctx)
 	if err != nil {
 		return err
@@ -102,7 +124,6 @@ func work(c *faults.Child) error {
 	if settled {
 		tell(c, t, told, "recover")
 	}
-	service := serviceOf(c, t)
 	for {
 		var next nextAnswer
 		if err := c.Ask(askNext, nextQuestion{Settled: settled}, &next); err != nil {
@@ -111,6 +132,9 @@ func work(c *faults.Child) error {
 		if !next.Submit {
 			c.Tell(history.Finished, "", nil)
 			return nil
+		}
+		if next.Request != "" {
+			t.Request, t.Case = next.Request, next.Request
 		}
 		seen, err := service.Order(ctx, t.Order, t.Case, "")
 		if err != nil {
@@ -182,11 +206,15 @@ func openColumn(c *faults.Child, t task) (baselines.Column, error) {
 	if t.File == fileLossy {
 		disk = faults.LossyDir(dir)
 	}
+	service := serviceOf(c, t)
 	return column.open(opening{
-		task: t,
-		dir:  disk,
+		task:    t,
+		dir:     disk,
+		trace:   c.At,
+		target:  refundTarget{service, t.Profile},
+		propose: proposeRefund,
 		Env: baselines.Env{
-			Service: serviceOf(c, t),
+			Service: baselines.Sim{Client: service},
 			Clock:   c,
 			Start:   c.Start(),
 			Lock:    filepath.Join(t.State, "lock"),
@@ -206,6 +234,10 @@ type opening struct {
 	baselines.Env
 	task task
 	dir  journal.Dir // where the journal's bytes go; nil is the real directory
+
+	trace   trace.Func
+	target  protocol.Target
+	propose func(baselines.Decision) (payload any, premises []protocol.Premise)
 }
 
 func (o opening) journalDir() string   { return filepath.Join(o.task.State, "journal") }
