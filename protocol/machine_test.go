@@ -23,7 +23,7 @@ type machine struct {
 
 var machineRequests = []string{"case-1", "case-2", "case-3"}
 
-// settledBy notes a final status, and finds it in contradiction to an earlier
+// told notes a final status, and finds it in contradiction to an earlier
 // one or to the ledger.
 func (m *machine) told(t *rapid.T, got protocol.Result) {
 	landings := m.service.landings(got.Effect)

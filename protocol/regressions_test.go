@@ -88,7 +88,8 @@ func TestB09AnotherPayloadCantWinARace(t *testing.T) {
 
 func TestB11OneFailureDoesNotStopTheOthers(t *testing.T) {
 	r := newRig(t, tier2())
-	other := &simulatedService{can: tier2(), clock: r.clock, keys: map[journal.ID]time.Duration{}, facts: r.service.facts}
+	other := newSimulatedService()
+	other.can, other.clock = tier2(), r.clock
 	wide := lease("L-other")
 	wide.Actions = []string{"refund", "credit"}
 	r.grant(wide)

@@ -213,7 +213,14 @@ type simulatedService struct {
 	fence   error
 	observe func(name string) error
 	hook    func(step string) // "prepare", "observe", "send", "applied", "lookup", "fence"
-	foreign map[journal.ID]string
+}
+
+// newSimulatedService is a service of tier 1 with a clock of its own.
+func newSimulatedService() *simulatedService {
+	return &simulatedService{
+		can: tier1(), clock: &simulatedClock{}, keys: map[journal.ID]time.Duration{}, failed: map[journal.ID]bool{},
+		fences: map[journal.ID]journal.Token{}, facts: map[string]string{"eligible": "true", "refunded": "0"},
+	}
 }
 
 type simulatedLanding struct {
@@ -442,12 +449,10 @@ func newRig(t testing.TB, can protocol.Capabilities) *rig {
 	clock := &simulatedClock{}
 	r := &rig{
 		TB: t, clock: clock, disk: newDisk(), dir: t.TempDir(), passed: map[trace.Point]bool{},
-		service: &simulatedService{
-			can: can, clock: clock, keys: map[journal.ID]time.Duration{}, failed: map[journal.ID]bool{},
-			fences: map[journal.ID]journal.Token{}, facts: map[string]string{"eligible": "true", "refunded": "0", "paid": "100"},
-		},
-		person: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)),
+		service: newSimulatedService(),
+		person:  ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)),
 	}
+	r.service.can, r.service.clock = can, clock
 	r.service.hook = func(step string) { r.step("service/" + step) }
 	var err error
 	r.authority, err = protocol.OpenAuthority(journal.FileOpener(r.path("authority"), journal.Options{
