@@ -69,8 +69,8 @@ func baseline(open func(baselines.Env) (baselines.Column, error)) func(opening) 
 	return func(o opening) (baselines.Column, error) { return open(o.Env) }
 }
 
-func findColumn(name string) (column, bool) {
-	for _, c := range refundColumns {
+func findColumn(columns []column, name string) (column, bool) {
+	for _, c := range columns {
 		if c.Name == name {
 			return c, true
 		}

@@ -115,7 +115,7 @@ func runRefund(ctx context.Context, t faults.Trial) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("experiments: no row is called %q", t.Row)
 	}
 	row := faults.Reference[at]
-	c, ok := findColumn(t.Column)
+	c, ok := findColumn(refundColumns, t.Column)
 	if !ok {
 		return Outcome{}, fmt.Errorf("experiments: no column is called %q", t.Column)
 	}

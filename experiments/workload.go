@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-bench/interlock-bench/faults"
 	"github.com/interlock-bench/interlock-bench/faults/history"
 	"github.com/interlock-bench/interlock-bench/protocol"
+	"github.com/interlock-bench/interlock-bench/protocol/clock"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
 	"github.com/interlock-bench/interlock-bench/targets/sim"
@@ -58,6 +59,7 @@ type nextAnswer struct {
 	Repeat bool // the same was asked before the process died, or before it was told to try again
 	// Request is the request, and the case, to submit; "" is the task's.
 	Request string
+	Lease   string // for Request; "" is the task's
 }
 
 type modelQuestion struct{ Request string }
@@ -99,24 +101,43 @@ func child(c *faults.Child) error {
 // that never settles ends as it stands, for the judge to see.
 const maxTries = 5
 
+// pause is how long a caller waits before it tries again.
+const pause = 5 * time.Second
+
 // work is the refund experiment's program under test.
 func work(c *faults.Child) error {
 	var t task
 	if err := c.Task(&t); err != nil {
 		return err
 	}
-	c.At(pointStarted, "")
-	column, err := openColumn(c, t)
-	if err != nil {
-		return err
-	}
-	defer column.Close()
-	return act(context.Background(), c, t, baselines.Sim{Client: serviceOf(c, t)}, column)
+	service := serviceOf(c, t)
+	return act(context.Background(), c, t, setting{
+		columns: refundColumns, clock: c, service: baselines.Sim{Client: service}, lookup: t.Profile.Lookup, key: t.Profile.DedupWindow > 0,
+		target: refundTarget{service, t.Profile}, propose: proposeRefund,
+	})
+}
+
+// setting is what a column meets: the time, and the service as the baselines and
+// as the gate see it.
+type setting struct {
+	columns []column
+	clock   clock.Clock
+	service baselines.Service
+	lookup  bool // the service can be asked what landed
+	key     bool // the service dedupes by idempotency key
+	target  protocol.Target
+	propose func(baselines.Decision) (payload any, premises []protocol.Premise)
 }
 
 // act is the agent: it lets its column recover, and then submits what there is
 // to submit.
-func act(ctx context.Context, c *faults.Child, t task, service baselines.Service, column baselines.Column) error {
+func act(ctx context.Context, c *faults.Child, t task, in setting) error {
+	c.At(pointStarted, "")
+	column, err := openColumn(c, t, in)
+	if err != nil {
+		return err
+	}
+	defer column.Close()
 	told, settled, err := column.Recover(ctx)
 	if err != nil {
 		return err
@@ -134,9 +155,9 @@ func act(ctx context.Context, c *faults.Child, t task, service baselines.Service
 			return nil
 		}
 		if next.Request != "" {
-			t.Request, t.Case = next.Request, next.Request
+			t.Request, t.Case, t.Lease = next.Request, next.Request, next.Lease
 		}
-		seen, err := service.Order(ctx, t.Order, t.Case, "")
+		seen, err := in.service.Order(ctx, t.Order, t.Case, "")
 		if err != nil {
 			return fmt.Errorf("the agent can't read order %s: %w", t.Order, err)
 		}
@@ -147,9 +168,9 @@ func act(ctx context.Context, c *faults.Child, t task, service baselines.Service
 		c.At(pointDecided, t.Request)
 		d := baselines.Decision{
 			Request: t.Request, Order: t.Order, Case: t.Case, Amount: model.Amount,
-			Agent: t.Agent, Lease: t.Lease, Seen: seen, SeenAt: c.Now(), Repeat: next.Repeat,
+			Agent: t.Agent, Lease: t.Lease, Seen: seen, SeenAt: in.clock.Now(), Repeat: next.Repeat,
 		}
-		if err := submit(ctx, c, t, column, d); err != nil {
+		if err := submit(ctx, c, t, in.clock, column, d); err != nil {
 			return err
 		}
 		settled = true // from here on the row decides what comes next
@@ -157,7 +178,7 @@ func act(ctx context.Context, c *faults.Child, t task, service baselines.Service
 }
 
 // submit submits d, and recovers and submits again while the answer is pending.
-func submit(ctx context.Context, c *faults.Child, t task, column baselines.Column, d baselines.Decision) error {
+func submit(ctx context.Context, c *faults.Child, t task, clock clock.Clock, column baselines.Column, d baselines.Decision) error {
 	for try := 1; ; try++ {
 		told, err := column.Submit(ctx, d)
 		if err != nil {
@@ -179,6 +200,9 @@ func submit(ctx context.Context, c *faults.Child, t task, column baselines.Colum
 			}
 		}
 		d.Repeat = true
+		if err := clock.Wait(ctx, pause); err != nil {
+			return err
+		}
 	}
 }
 
@@ -196,8 +220,8 @@ func serviceOf(c *faults.Child, t task) sim.Client {
 const clientTimeout = 10 * time.Second
 
 // openColumn opens the column that the task names in its state folder.
-func openColumn(c *faults.Child, t task) (baselines.Column, error) {
-	column, ok := findColumn(t.Column)
+func openColumn(c *faults.Child, t task, in setting) (baselines.Column, error) {
+	column, ok := findColumn(in.columns, t.Column)
 	if !ok {
 		return nil, fmt.Errorf("no column is called %q", t.Column)
 	}
@@ -206,23 +230,21 @@ func openColumn(c *faults.Child, t task) (baselines.Column, error) {
 	if t.File == fileLossy {
 		disk = faults.LossyDir(dir)
 	}
-	service := serviceOf(c, t)
 	return column.open(opening{
 		task:    t,
 		dir:     disk,
 		trace:   c.At,
-		target:  refundTarget{service, t.Profile},
-		propose: proposeRefund,
+		setting: in,
 		Env: baselines.Env{
-			Service: baselines.Sim{Client: service},
-			Clock:   c,
+			Service: in.service,
+			Clock:   in.clock,
 			Start:   c.Start(),
 			Lock:    filepath.Join(t.State, "lock"),
-			Lookup:  t.Profile.Lookup,
-			Key:     t.Profile.DedupWindow > 0,
+			Lookup:  in.lookup,
+			Key:     in.key,
 			Journal: func(mode journal.Mode, apply func(journal.Entry) error) (journal.Store, error) {
 				return journal.OpenFile(dir, journal.Options{
-					Mode: mode, Namespace: namespace, Now: c.Now, Dir: disk, Trace: c.At, Identity: t.Column,
+					Mode: mode, Namespace: namespace, Now: in.clock.Now, Dir: disk, Trace: c.At, Identity: t.Column,
 				}, apply)
 			},
 		},
@@ -232,12 +254,10 @@ func openColumn(c *faults.Child, t task) (baselines.Column, error) {
 // opening is what a column is opened with.
 type opening struct {
 	baselines.Env
-	task task
-	dir  journal.Dir // where the journal's bytes go; nil is the real directory
-
-	trace   trace.Func
-	target  protocol.Target
-	propose func(baselines.Decision) (payload any, premises []protocol.Premise)
+	setting
+	task  task
+	dir   journal.Dir // where the journal's bytes go; nil is the real directory
+	trace trace.Func
 }
 
 func (o opening) journalDir() string   { return filepath.Join(o.task.State, "journal") }
