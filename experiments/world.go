@@ -154,9 +154,10 @@ func (w *refundWorld) revoke(proceed func(until ...trace.Point)) error {
 	w.stage.As("principal").Record(history.Revoking, leaseID, lease)
 	w.service.RevokeLease(leaseID)
 	if w.column.gate {
+		var probe error
 		recorded := func(p trace.Point, _ string) {
 			if p == protocol.PointRevoked {
-				proceed()
+				probe = w.letFinish(proceed)
 			}
 		}
 		err := w.authority(recorded, func(a *protocol.Authority) error {
@@ -164,11 +165,49 @@ func (w *refundWorld) revoke(proceed func(until ...trace.Point)) error {
 			lease.Doubt = len(revocation.Doubt)
 			return err
 		})
-		if err != nil {
+		if err := errors.Join(err, probe); err != nil {
 			return err
 		}
 	}
 	w.stage.As("principal").Record(history.Revoked, leaseID, lease)
+	return nil
+}
+
+// letFinish lets a dispatch finish that holds the lease's byte, since a
+// revocation waits for it. One that is told so before its last check gives the
+// byte back ahead of the next point; one that has checked, with its intent
+// durable. Where nobody holds the byte the process stands still, so that the
+// revocation and its next steps are in one order.
+func (w *refundWorld) letFinish(proceed func(until ...trace.Point)) error {
+	dir := authorityDir(w.stage.State())
+	var granted journal.Seq // its byte
+	authority, err := journal.OpenFile(dir, journal.Options{Mode: journal.Reader, Namespace: namespace, Now: w.stage.Now},
+		func(e journal.Entry) error {
+			if e.Kind == journal.Granted && granted == 0 {
+				granted = e.Seq
+			}
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	defer authority.Close()
+	drain, err := journal.OpenDrain(dir)
+	if err != nil {
+		return err
+	}
+	defer drain.Close()
+	once, cancel := context.WithCancel(context.Background())
+	cancel()
+	switch err := drain.Exclude(once, granted); {
+	case err == nil:
+	case !errors.Is(err, context.Canceled):
+		return err
+	case w.stage.Last() == protocol.PointLeaseShared:
+		proceed()
+	default:
+		proceed(protocol.PointIntentDurable)
+	}
 	return nil
 }
 

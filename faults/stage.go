@@ -26,6 +26,7 @@ type Stage struct {
 	clock     virtualClock
 	skew      time.Duration
 	proc      *process // the process under test, while it lives and is not given up
+	last      trace.Point
 	passages  map[trace.Point]int
 	fired     []bool // by index of the plan's faults
 	acting    int    // faults being executed
@@ -61,6 +62,14 @@ func (s *Stage) Dir() string { return s.dir }
 // State is the folder that the program under test starts in and keeps its files
 // in. It survives the process, not the trial.
 func (s *Stage) State() string { return filepath.Join(s.dir, "state") }
+
+// Last is the point that a process under test passed last, "" where none did: the
+// one it stands at while a fault planned for that point is carried out.
+func (s *Stage) Last() trace.Point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
 
 // After has fn called when d has passed. What is due at the same time happens
 // in the order of what. fn runs while time stands still, with no lock held, and

@@ -166,6 +166,9 @@ func (s *Stage) pass(p *process, who string, at trace.Point, subject string) boo
 	}
 	s.sign()
 	s.rec.Record(history.Event{Who: who, Kind: history.Passed, Point: at, Subject: subject}, nil)
+	if p != nil {
+		s.last = at
+	}
 	s.passages[at]++
 	n := s.passages[at]
 	s.acting++
