@@ -15,6 +15,8 @@ import (
 
 	"github.com/interlock-bench/interlock-bench/experiments"
 	"github.com/interlock-bench/interlock-bench/faults"
+	"github.com/interlock-bench/interlock-bench/protocol"
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
 )
 
 func main() {
@@ -41,7 +43,7 @@ var exitCodes = []struct {
 }{
 	{exitHeld, "everything is as declared, a declared AMBIGUOUS included"},
 	{exitBroken, "a promise is broken, results drifted, or a stored history is judged otherwise"},
-	{exitUnjudged, "a trial was not judged, its fault did not happen, or its file can't be read"},
+	{exitUnjudged, "a trial was not judged, its fault did not happen, or a file or journal can't be read"},
 	{exitUsage, "the command line asks for nothing that can be done"},
 	{exitFailed, "the harness failed, which says nothing of what is measured"},
 	{exitInterrupted, "ended by a signal; nothing of the unfinished run was written"},
@@ -94,9 +96,14 @@ func (b *bench) code(ctx context.Context, err error) int {
 		return known.code
 	case !b.began, errors.As(err, &name), slices.ContainsFunc(asked, func(of error) bool { return errors.Is(err, of) }):
 		return exitUsage
+	case slices.ContainsFunc(unread, func(of error) bool { return errors.Is(err, of) }):
+		return exitUnjudged
 	}
 	return exitFailed
 }
 
 // asked are the errors of what was asked for, not of doing it.
-var asked = []error{experiments.ErrNoCell, experiments.ErrNothingKept, faults.ErrTrial}
+var asked = []error{experiments.ErrNoCell, experiments.ErrNothingKept, faults.ErrTrial, errNoJournal, errNoReceipt}
+
+// unread are the errors of a journal that is there and can't be judged by.
+var unread = []error{journal.ErrCorrupt, journal.ErrFormat, journal.ErrUnsafe, protocol.ErrReceipt}

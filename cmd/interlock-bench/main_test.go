@@ -200,6 +200,39 @@ func TestInterruptedRefund(t *testing.T) {
 	}
 }
 
+// TestInterruptedDemo ends a slow show in its middle.
+func TestInterruptedDemo(t *testing.T) {
+	tmp, err := os.MkdirTemp("", "i") // short: the trial puts sockets there
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(tmp)
+	bench := exec.CommandContext(t.Context(), "interlock-bench", "demo", "2", "--slow")
+	bench.Env = append(os.Environ(), "TMPDIR="+tmp)
+	var stderr bytes.Buffer
+	bench.Stderr = &stderr
+	stdout, err := bench.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bench.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		t.Fatalf("it says %q, %v\n%s", line, errors.Join(err, bench.Wait()), stderr.String())
+	}
+	if err := bench.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	err = bench.Wait()
+	if code := bench.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d (%v)\n%s", code, err, stderr.String())
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) != 0 {
+		t.Errorf("it left %v, %v", left, err)
+	}
+}
+
 // watch returns a file that can be read once a file has been made in dir.
 func watch(t *testing.T, dir string) *os.File {
 	t.Helper()
@@ -218,8 +251,13 @@ func watch(t *testing.T, dir string) *os.File {
 func TestHelpIsComplete(t *testing.T) {
 	b := &bench{all: experiments.All()}
 	for _, c := range b.root().Commands() {
-		if c.Short == "" || c.Example == "" || c.GroupID == "" {
-			t.Errorf("%s has no short help, no example or no group", c.Name())
+		if c.GroupID == "" && !c.Hidden {
+			t.Errorf("%s has no group", c.Name())
+		}
+		for _, c := range append(c.Commands(), c) {
+			if c.Short == "" || c.Long == "" || c.Example == "" {
+				t.Errorf("%s has no short help, no long help or no example", c.CommandPath())
+			}
 		}
 	}
 }
@@ -231,7 +269,9 @@ func TestEveryExampleParses(t *testing.T) {
 	root := b.root()
 	examples := root.Example
 	for _, c := range root.Commands() {
-		examples += "\n" + c.Example
+		for _, c := range append(c.Commands(), c) {
+			examples += "\n" + c.Example
+		}
 	}
 	for line := range strings.Lines(examples) {
 		words := strings.Fields(line)

@@ -44,7 +44,11 @@ axes, faults and a seed. Faults may be changed or left out to try something else
 			if format == formatJSON {
 				return experiments.EncodeKept(b.stdout, k)
 			}
-			b.say(story.Text(k, every, widthOf(b.stdout)))
+			detail := story.Most
+			if every {
+				detail = story.Every
+			}
+			b.say(story.Text(k, detail, widthOf(b.stdout)))
 			return nil
 		},
 	}

@@ -36,6 +36,7 @@ the service's own ledger what came of it.
 ` + exitHelp(),
 		Example: `  interlock-bench refund
   interlock-bench refund --row crash_before_ack --column naive,gate@t2
+  interlock-bench demo naive
   interlock-bench replay 'refund/crash_before_ack/gate@t2 file=plain kill@sim/applied#1 seed=1'
   interlock-bench check --bytes
   interlock-bench list rows`,
@@ -62,14 +63,8 @@ the service's own ledger what came of it.
 	for _, e := range b.all {
 		root.AddCommand(b.experiment(e))
 	}
-	root.AddCommand(b.run(), b.list(), b.check(), b.replay(), b.judge())
-	for _, c := range root.Commands() {
-		do := c.RunE
-		c.RunE = func(cmd *cobra.Command, args []string) error {
-			b.began = true // by now cobra has accepted names, flags and arguments
-			return do(cmd, args)
-		}
-	}
+	root.AddCommand(b.run(), b.demo(), b.list(), b.check(), b.replay(), b.judge(), b.receipt())
+	b.noteBegin(root.Commands())
 	for _, g := range groups {
 		for _, c := range root.Commands() {
 			if c.GroupID == g.ID {
@@ -79,6 +74,31 @@ the service's own ledger what came of it.
 		}
 	}
 	return root
+}
+
+// noteBegin has every command note that it begins: by then cobra has accepted
+// names, flags and arguments.
+func (b *bench) noteBegin(commands []*cobra.Command) {
+	for _, c := range commands {
+		b.noteBegin(c.Commands())
+		do := c.RunE
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			b.began = true
+			return do(cmd, args)
+		}
+	}
+}
+
+// needsCommand is a command that only has further ones.
+func needsCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return experiments.CheckName("command of "+cmd.Name(), args[0], names)
 }
 
 // exitHelp is the exit codes for the help.

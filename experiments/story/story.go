@@ -30,8 +30,8 @@ type Line struct {
 	Words    string
 }
 
-// Tell tells h in order. Steps that say little are left out unless every is set.
-func Tell(h history.History, every bool) []Part {
+// Tell tells h in order, in as much detail.
+func Tell(h history.History, detail Detail) []Part {
 	var parts []Part
 	part := func(title string) { parts = append(parts, Part{Title: title}) }
 	part("Before")
@@ -45,8 +45,8 @@ func Tell(h history.History, every bool) []Part {
 			part("No process lives")
 			ended = false
 		}
-		text, detail := words(e)
-		if detail && !every || !every && saidNext(h, i) {
+		text, from := words(e)
+		if from > detail || detail < Every && saidNext(h, i) {
 			continue
 		}
 		lines := &parts[len(parts)-1].Lines
@@ -82,10 +82,10 @@ const (
 // Text is a whole trial for a terminal of the given width, no line of it longer:
 // what it was, its story, and why the judge said what it said. A width below 40
 // counts as 40.
-func Text(k experiments.Kept, every bool, width int) string {
+func Text(k experiments.Kept, detail Detail, width int) string {
 	var b strings.Builder
 	b.WriteString(table.Wrap(k.Trial.String(), 2, width) + "\n")
-	parts := Tell(k.History, every)
+	parts := Tell(k.History, detail)
 	told := 0
 	now := time.Duration(0)
 	for _, p := range parts {

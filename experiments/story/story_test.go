@@ -30,7 +30,7 @@ func TestEveryPointIsSaidInWords(t *testing.T) {
 	for _, points := range [][]trace.Point{protocol.Points(), journal.Points(), sim.Points(), sim.ClientPoints(), {"started", "decided", "told"}} {
 		for _, p := range points {
 			h := history.History{{N: 1, Who: "worker#1", Kind: history.Passed, Point: p}}
-			parts := story.Tell(h, true)
+			parts := story.Tell(h, story.Every)
 			if said := parts[0].Lines[0].Words; said == "passes "+string(p) {
 				t.Errorf("%s is said as %q", p, said)
 			}
@@ -45,7 +45,7 @@ func TestUnknownEventsAreSaidAsTheyStand(t *testing.T) {
 		{N: 1, Who: "worker#1", Kind: history.Told, Body: []byte(`{"is":"engine/replayed"}`)},
 		{N: 1, Who: "worker#1", Kind: history.Told, Subject: "engine/replayed"},
 	} {
-		if said := story.Tell(history.History{e}, false)[0].Lines[0].Words; !strings.Contains(said, "engine/replayed") {
+		if said := story.Tell(history.History{e}, story.Most)[0].Lines[0].Words; !strings.Contains(said, "engine/replayed") {
 			t.Errorf("%+v is said as %q", e, said)
 		}
 	}
@@ -68,14 +68,14 @@ func TestEveryKindIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, width := range []int{40, 60, 80, 200} {
-			for line := range strings.Lines(story.Text(k, true, width)) {
+			for line := range strings.Lines(story.Text(k, story.Every, width)) {
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
 					t.Errorf("%s: %d characters in %d columns: %q", trial, n, width, line)
 				}
 			}
 		}
 		told := map[int]bool{}
-		for _, p := range story.Tell(k.History, true) {
+		for _, p := range story.Tell(k.History, story.Every) {
 			for _, l := range p.Lines {
 				for n := l.From; n <= l.To; n++ {
 					told[n] = true
@@ -83,7 +83,7 @@ func TestEveryKindIsTold(t *testing.T) {
 			}
 		}
 		brief := map[int]bool{}
-		for _, p := range story.Tell(k.History, false) {
+		for _, p := range story.Tell(k.History, story.Main) {
 			for _, l := range p.Lines {
 				brief[l.From] = true
 			}
@@ -99,7 +99,7 @@ func TestEveryKindIsTold(t *testing.T) {
 				}
 			}
 		}
-		text := story.Text(k, false, 80)
+		text := story.Text(k, story.Most, 80)
 		if !strings.Contains(text, k.Verdict.Class.String()) || len(k.Verdict.Why) > 0 && !strings.Contains(strings.Join(strings.Fields(text), " "), k.Verdict.Why[0]) {
 			t.Errorf("%s: the verdict isn't in\n%s", trial, text)
 		}
@@ -114,7 +114,7 @@ func ExampleTell() {
 		{N: 4, Who: "service", Kind: history.Forgot},
 		{N: 5, Who: "worker#2", Kind: history.Started},
 	}
-	for _, p := range story.Tell(h, false) {
+	for _, p := range story.Tell(h, story.Most) {
 		fmt.Println(p.Title)
 		for _, l := range p.Lines {
 			fmt.Println(" ", l.From, l.Who, l.Words)
@@ -139,7 +139,7 @@ func FuzzText(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for line := range strings.Lines(story.Text(experiments.Kept{History: h, Verdict: oracle.Judge(h)}, true, 60)) {
+		for line := range strings.Lines(story.Text(experiments.Kept{History: h, Verdict: oracle.Judge(h)}, story.Every, 60)) {
 			line = strings.TrimSuffix(line, "\n")
 			if utf8.ValidString(line) && utf8.RuneCountInString(line) > 60 || strings.Contains(line, "\x1b") {
 				t.Errorf("%q", line)

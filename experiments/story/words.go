@@ -15,105 +15,115 @@ import (
 	"github.com/interlock-bench/interlock-bench/targets/sim"
 )
 
-// pointWords say what it means that a point was passed. A detail is a step that
-// a story leaves out unless it tells every one.
+// Detail is how much a story tells.
+type Detail int
+
+const (
+	Main  Detail = iota // what decides the outcome
+	Most                // and the steps towards it
+	Every               // every event
+)
+
+// pointWords say what it means that a point was passed, and from which detail on
+// it is told.
 var pointWords = map[trace.Point]struct {
-	words  string
-	detail bool
+	words string
+	from  Detail
 }{
-	"started": {"runs, and has opened nothing yet", true},
-	"decided": {"the agent has read the facts and decided", false},
-	"told":    {"the caller has its answer", true},
+	"started": {"runs, and has opened nothing yet", Every},
+	"decided": {"the agent has read the facts and decided", Most},
+	"told":    {"the caller has its answer", Every},
 
-	sim.BeforeSend:    {"connected; the first byte leaves next", false},
-	sim.ReplyReceived: {"has read the whole answer", false},
-	sim.RequestRead:   {"a whole request was read", true},
-	sim.Accepted:      {"accepted: it will be applied, though its client may die", true},
-	sim.Applied:       {"the money has moved; no answer was written", true},
-	sim.AnswerReady:   {"the answer is ready; nothing of it was written", true},
+	sim.BeforeSend:    {"connected; the first byte leaves next", Most},
+	sim.ReplyReceived: {"has read the whole answer", Most},
+	sim.RequestRead:   {"a whole request was read", Every},
+	sim.Accepted:      {"accepted: it will be applied, though its client may die", Every},
+	sim.Applied:       {"the money has moved; no answer was written", Every},
+	sim.AnswerReady:   {"the answer is ready; nothing of it was written", Every},
 
-	journal.Locked:         {"has the journal to itself", true},
-	journal.Verified:       {"has read and verified the journal", true},
-	journal.SegmentStarted: {"begins a new segment of the journal", true},
-	journal.SuspectsMarked: {"SUSPECT written and synced: what a cut may hide is known", false},
-	journal.TailCut:        {"cuts a damaged tail off the journal", false},
-	journal.Written:        {"the record is written, and not synced yet", true},
-	journal.Synced:         {"the record is synced: it survives a crash", false},
+	journal.Locked:         {"has the journal to itself", Every},
+	journal.Verified:       {"has read and verified the journal", Every},
+	journal.SegmentStarted: {"begins a new segment of the journal", Every},
+	journal.SuspectsMarked: {"SUSPECT written and synced: what a cut may hide is known", Most},
+	journal.TailCut:        {"cuts a damaged tail off the journal", Most},
+	journal.Written:        {"the record is written, and not synced yet", Every},
+	journal.Synced:         {"the record is synced: it survives a crash", Most},
 
-	protocol.PointOpened:         {"has read its journal and the authority log", false},
-	protocol.PointClaimed:        {"claims the effect: nobody else sends or recovers it", true},
-	protocol.PointProposed:       {"PROPOSED written and synced: the decision is recorded", false},
-	protocol.PointTakenOver:      {"TAKEN_OVER written and synced: the holder before is not known to be dead", false},
-	protocol.PointAuthorityRead:  {"the lease is live", false},
-	protocol.PointConnected:      {"connected; no byte was written", false},
-	protocol.PointPremisesRead:   {"has read every premise again, behind the connection", false},
-	protocol.PointLeaseShared:    {"a revocation waits for this dispatch from here on", true},
-	protocol.PointRechecked:      {"every guard holds inside the atomic step", true},
-	protocol.PointIntentDurable:  {"AUTHORIZED and DISPATCHED written and synced: only now may a byte leave", false},
-	protocol.PointLastChecked:    {"the last look before the first byte holds", true},
-	protocol.PointSent:           {"the send has returned; what came of it is in memory only", false},
-	protocol.PointLookedUp:       {"has asked the service what landed", false},
-	protocol.PointFenceDurable:   {"FENCED written and synced; the service knows nothing of it", false},
-	protocol.PointFenced:         {"the service acknowledges the fence", false},
-	protocol.PointOutcomeDurable: {"the outcome is written and synced", false},
-	protocol.PointResolved:       {"a person's word is written and synced", false},
-	protocol.PointReleased:       {"gives the claim up", true},
-	protocol.PointWaited:         {"has waited until something may be settled", false},
+	protocol.PointOpened:         {"has read its journal and the authority log", Most},
+	protocol.PointClaimed:        {"claims the effect: nobody else sends or recovers it", Every},
+	protocol.PointProposed:       {"PROPOSED written and synced: the decision is recorded", Main},
+	protocol.PointTakenOver:      {"TAKEN_OVER written and synced: the holder before is not known to be dead", Most},
+	protocol.PointAuthorityRead:  {"the lease is live", Most},
+	protocol.PointConnected:      {"connected; no byte was written", Most},
+	protocol.PointPremisesRead:   {"has read every premise again, behind the connection", Most},
+	protocol.PointLeaseShared:    {"a revocation waits for this dispatch from here on", Every},
+	protocol.PointRechecked:      {"every guard holds inside the atomic step", Every},
+	protocol.PointIntentDurable:  {"AUTHORIZED and DISPATCHED written and synced: only now may a byte leave", Main},
+	protocol.PointLastChecked:    {"the last look before the first byte holds", Every},
+	protocol.PointSent:           {"the send has returned; what came of it is in memory only", Most},
+	protocol.PointLookedUp:       {"has asked the service what landed", Most},
+	protocol.PointFenceDurable:   {"FENCED written and synced; the service knows nothing of it", Most},
+	protocol.PointFenced:         {"the service acknowledges the fence", Main},
+	protocol.PointOutcomeDurable: {"the outcome is written and synced", Main},
+	protocol.PointResolved:       {"a person's word is written and synced", Most},
+	protocol.PointReleased:       {"gives the claim up", Every},
+	protocol.PointWaited:         {"has waited until something may be settled", Most},
 
-	protocol.PointGranted:     {"the grant is written and synced", false},
-	protocol.PointRevoked:     {"the revocation is written and synced", false},
-	protocol.PointSealed:      {"a later record proves the revocation", true},
-	protocol.PointDrained:     {"no dispatch that saw the lease alive is under way", false},
-	protocol.PointJournalRead: {"has read which effects are in doubt", true},
+	protocol.PointGranted:     {"the grant is written and synced", Most},
+	protocol.PointRevoked:     {"the revocation is written and synced", Most},
+	protocol.PointSealed:      {"a later record proves the revocation", Every},
+	protocol.PointDrained:     {"no dispatch that saw the lease alive is under way", Most},
+	protocol.PointJournalRead: {"has read which effects are in doubt", Every},
 }
 
-// words says what an event is, and whether it is a detail. An event that can't
-// be read, or of a kind that this package doesn't know, is said as it stands.
-func words(e history.Event) (text string, detail bool) {
+// words says what an event is, and from which detail on it is told. An event that
+// can't be read, or of a kind that this package doesn't know, is said as it
+// stands.
+func words(e history.Event) (text string, from Detail) {
 	switch e.Kind {
 	case history.Declared:
-		return with(e, declaration), false
+		return with(e, declaration), Most
 	case history.Started:
-		return "starts", false
+		return "starts", Main
 	case history.Passed:
 		known, ok := pointWords[e.Point]
 		if !ok {
-			return "passes " + string(e.Point), false
+			return "passes " + string(e.Point), Most
 		}
-		return known.words, known.detail
+		return known.words, known.from
 	case history.Modelled:
 		return with(e, func(d history.Decision) string {
 			return fmt.Sprintf("answers: refund %s for %s", experiments.Money(d.Amount), d.Request)
-		}), false
+		}), Main
 	case history.Told:
-		return with(e, answer), false
+		return with(e, answer), Main
 	case history.Finished:
-		return "says that it is done", true
+		return "says that it is done", Every
 	case history.Killed:
-		return "killed by SIGKILL", false
+		return "killed by SIGKILL", Main
 	case history.Exited:
 		return with(e, func(x history.Exit) string {
 			if x.Code == 0 {
 				return "ended by itself"
 			}
 			return fmt.Sprintf("ended by itself with code %d: %s", x.Code, x.Text)
-		}), false
+		}), Main
 	case history.Hung:
-		return "did not come to an end, and was ended", false
+		return "did not come to an end, and was ended", Main
 	case history.Acted:
-		return with(e, func(a history.Action) string { return "now: " + a.Action }), false
+		return with(e, func(a history.Action) string { return "now: " + a.Action }), Main
 	case history.Granted:
-		return with(e, grant), false
+		return with(e, grant), Most
 	case history.Revoking:
-		return with(e, func(l history.Lease) string { return "begins to revoke lease " + l.Lease }), false
+		return with(e, func(l history.Lease) string { return "begins to revoke lease " + l.Lease }), Main
 	case history.Revoked:
 		return with(e, func(l history.Lease) string {
 			return fmt.Sprintf("lease %s is revoked; told of %s in doubt under it", l.Lease, count(l.Doubt, "effect"))
-		}), false
+		}), Main
 	case history.Changed:
-		return with(e, order), false
+		return with(e, order), Most
 	case history.Forgot:
-		return "forgets its idempotency keys", false
+		return "forgets its idempotency keys", Main
 	case history.Requested:
 		return with(e, func(r history.Request) string {
 			s := fmt.Sprintf("reads request %d: refund %s on order %s for %s", r.Number, experiments.Money(r.Amount), r.Order, r.Case)
@@ -121,7 +131,7 @@ func words(e history.Event) (text string, detail bool) {
 				s += ", key " + short(r.Key)
 			}
 			return s
-		}), false
+		}), Main
 	case history.Applied:
 		return with(e, func(l history.Landing) string {
 			by := "a person's hand"
@@ -129,11 +139,11 @@ func words(e history.Event) (text string, detail bool) {
 				by = fmt.Sprintf("request %d", l.Request)
 			}
 			return fmt.Sprintf("%s leaves for %s by %s: refund %s", experiments.Money(l.Amount), l.Case, by, l.ID)
-		}), false
+		}), Main
 	case history.Discarded:
 		return with(e, func(r history.Request) string {
 			return fmt.Sprintf("discards request %d: it is too old to be applied", r.Number)
-		}), false
+		}), Main
 	case history.Answered:
 		return with(e, func(r history.Reply) string {
 			s := fmt.Sprintf("answers request %d: %d %s", r.Request, r.Code, r.Word)
@@ -141,15 +151,25 @@ func words(e history.Event) (text string, detail bool) {
 				s += ", which never leaves"
 			}
 			return s
-		}), false
+		}), Main
 	case history.Asked:
+		from := Most
+		if isLookup(e) {
+			from = Main
+		}
 		return with(e, func(q history.Question) string {
 			return "asked for " + short(q.What) + ": " + cents.ReplaceAllStringFunc(q.Answer, dollars)
-		}), false
+		}), from
 	case history.Unfired:
-		return "planned, and it never happened: " + strings.Trim(string(e.Body), `"`), false
+		return "planned, and it never happened: " + strings.Trim(string(e.Body), `"`), Main
 	}
-	return asItStands(e), false
+	return asItStands(e), Main
+}
+
+// isLookup says whether e asks what landed, not for facts.
+func isLookup(e history.Event) bool {
+	q, err := history.Body[history.Question](e)
+	return err == nil && strings.HasPrefix(q.What, "refunds of")
 }
 
 // cents are the amounts in a service's answer.

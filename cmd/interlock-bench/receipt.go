@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlock-bench/interlock-bench/experiments"
+	"github.com/interlock-bench/interlock-bench/experiments/table"
+	"github.com/interlock-bench/interlock-bench/protocol"
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+)
+
+func (b *bench) receipt() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "receipt",
+		Short: "show the receipts in a journal",
+		Long: `A receipt is what a journal proves about one effect: four facts (proposed,
+authorized, executed, recorded), where it stands, and what that rests on.`,
+		Example: "  interlock-bench refund --row crash_before_ack --column gate@t2 --keep /tmp/kept\n" +
+			"  interlock-bench receipt show --journal '/tmp/kept/refund_crash_before_ack_gate@t2_1.state'",
+		GroupID: "journal",
+		RunE:    needsCommand,
+	}
+	cmd.AddCommand(b.receiptShow())
+	return cmd
+}
+
+// errNoReceipt is returned for a request or effect that a journal doesn't have.
+var errNoReceipt = errors.New("no such effect")
+
+func (b *bench) receiptShow() *cobra.Command {
+	var dir, namespace, format string
+	cmd := &cobra.Command{
+		Use:   "show [REQUEST|EFFECT]",
+		Short: "show the receipts of a journal, or of one request or effect in it",
+		Long: `Show reads a journal, which may be in use, and prints the receipt of every effect
+in it, or of one: a request id, or an effect id of which the first eight digits
+are enough. The folder is that of a journal, or the state that --keep stored of a
+trial.`,
+		Example: "  interlock-bench receipt show --journal state/journal case-4471\n" +
+			"  interlock-bench receipt show --journal state/journal --format json",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkFormat(format, formatText, formatJSON); err != nil {
+				return err
+			}
+			receipts, err := receiptsIn(dir)
+			if err != nil {
+				return err
+			}
+			receipts, err = chosen(receipts, namespace, args)
+			if err != nil {
+				return err
+			}
+			return b.showReceipts(receipts, format)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "journal", "", "folder of the journal")
+	cmd.Flags().StringVar(&namespace, "namespace", "", "refuse a journal of another namespace")
+	addFormat(cmd, &format, formatText, formatJSON)
+	if err := cmd.MarkFlagRequired("journal"); err != nil {
+		panic(err) // the flag isn't there
+	}
+	return cmd
+}
+
+// receiptIndent is where the words of a receipt's line begin.
+const receiptIndent = 13
+
+func (b *bench) showReceipts(receipts []protocol.Receipt, format string) error {
+	if format == formatJSON {
+		e := json.NewEncoder(b.stdout)
+		e.SetEscapeHTML(false)
+		for _, r := range receipts {
+			if err := e.Encode(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	width := widthOf(b.stdout)
+	for i, r := range receipts {
+		if i > 0 {
+			fmt.Fprintln(b.stdout)
+		}
+		for line := range strings.Lines(r.String()) {
+			fmt.Fprintln(b.stdout, table.Wrap(strings.TrimSuffix(line, "\n"), receiptIndent, width))
+		}
+	}
+	return nil
+}
+
+// chosen are the receipts of the namespace that args ask for.
+func chosen(receipts []protocol.Receipt, namespace string, args []string) ([]protocol.Receipt, error) {
+	var found []protocol.Receipt
+	var requests, namespaces []string
+	for _, r := range receipts {
+		if namespace != "" && r.Namespace != namespace {
+			namespaces = append(namespaces, r.Namespace)
+			continue
+		}
+		requests = append(requests, r.Request)
+		id := r.Effect.String()
+		if len(args) == 0 || args[0] == r.Request || len(args[0]) >= 8 && strings.HasPrefix(id, args[0]) {
+			found = append(found, r)
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return found, nil
+	case len(namespaces) > 0:
+		return nil, experiments.CheckName("namespace", namespace, namespaces)
+	case len(args) > 0 && len(requests) > 0:
+		return nil, experiments.CheckName("request or effect", args[0], requests)
+	}
+	return nil, fmt.Errorf("%w: the journal holds no effect of a gate", errNoReceipt)
+}
+
+// errNoJournal is returned for a folder that holds no journal.
+var errNoJournal = errors.New("no journal")
+
+// journalIn is the folder of the journal that dir is or, as a trial's state,
+// holds.
+func journalIn(dir string) (string, error) {
+	for _, d := range []string{dir, filepath.Join(dir, "journal")} {
+		segments, err := filepath.Glob(filepath.Join(d, "*.seg"))
+		if err == nil && len(segments) > 0 {
+			return d, nil
+		}
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%w: %s is not there", errNoJournal, dir)
+	}
+	return "", fmt.Errorf("%w: %s has no segment of one, a file that ends in .seg", errNoJournal, dir)
+}
+
+// receiptsIn derives the receipts of all effects in the journal of dir, in the
+// order in which they were proposed. A journal that no gate wrote has none.
+func receiptsIn(dir string) (receipts []protocol.Receipt, err error) {
+	dir, err = journalIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	var order []journal.ID
+	entries := map[journal.ID][]journal.Entry{}
+	store, err := journal.OpenFile(dir, journal.Options{Mode: journal.Reader}, func(e journal.Entry) error {
+		if e.Effect.IsZero() {
+			return nil
+		}
+		if entries[e.Effect] == nil {
+			order = append(order, e.Effect)
+		}
+		entries[e.Effect] = append(entries[e.Effect], e)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	for _, id := range order {
+		r, err := protocol.ReceiptFromEntries(entries[id])
+		if err != nil {
+			return nil, err
+		}
+		receipts = append(receipts, r)
+	}
+	return receipts, nil
+}
