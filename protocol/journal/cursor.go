@@ -57,7 +57,7 @@ func (c *cursor) next() (Entry, Seq, error) {
 	}
 	h, ok := parseHeader(b, c.segment)
 	if !ok {
-		return c.damaged("no header of a frame can be read")
+		return Entry{}, 0, &damage{c.off, "no header of a frame can be read"}
 	}
 	if h.flags != 0 {
 		return Entry{}, 0, fmt.Errorf("%w: entry %d in %s has flags %#x, none are read; use the version that wrote it", ErrFormat, h.seq, segmentName(c.segment), h.flags)
@@ -66,19 +66,14 @@ func (c *cursor) next() (Entry, Seq, error) {
 		return Entry{}, 0, err
 	}
 	if int64(len(b)) < h.size() {
-		return c.damaged(fmt.Sprintf("entry %d ends too early", h.seq))
+		return Entry{}, 0, &damage{c.off, fmt.Sprintf("entry %d ends too early", h.seq)}
 	}
 	e, ok := parseEntry(h, b)
 	if !ok {
-		return c.damaged(fmt.Sprintf("entry %d doesn't match its hash", h.seq))
+		return Entry{}, 0, &damage{c.off, fmt.Sprintf("entry %d doesn't match its hash", h.seq)}
 	}
 	c.off += h.size()
 	return e, h.durable, nil
-}
-
-func (c *cursor) damaged(why string) (Entry, Seq, error) {
-	c.buf = c.buf[:0] // a writer may be at it: the next look reads again
-	return Entry{}, 0, &damage{c.off, why}
 }
 
 // survey is what can still be made out from an offset to the end of the file.

@@ -175,9 +175,6 @@ func (l *Log) ahead() (*segment, int64) {
 
 // enter goes on to segment s.
 func (l *Log) enter(s segment) error {
-	if s.first <= l.seq {
-		return l.gone()
-	}
 	if s.first != l.seq+1 || s.before != l.hash {
 		return l.corrupt(s.number, 32, fmt.Sprintf("the segment doesn't go on where entry %d ends", l.seq))
 	}
@@ -215,8 +212,7 @@ func (l *Log) readOn() (*damage, error) {
 		}
 		if why := l.misfit(e, durable); why != "" {
 			l.cur.off = at
-			_, _, err := l.cur.damaged(why)
-			return err.(*damage), nil
+			return &damage{at, why}, nil
 		}
 		l.last = at
 		l.pendingAt = l.cur.off

@@ -132,6 +132,19 @@ func snapshot(t *testing.T, path string) map[string]string {
 	return files
 }
 
+func TestNewerFrame(t *testing.T) {
+	path := tiny(t)
+	b := read(t, path, "0000000002.seg")
+	b[512+35] = 1
+	binary.BigEndian.PutUint32(b[512+68:], crc32.Checksum(b[512:512+68], crc32.MakeTable(crc32.Castagnoli)))
+	write(t, path, "0000000002.seg", b)
+	for _, mode := range []journal.Mode{journal.Owner, journal.Appender, journal.Reader} {
+		if _, err := journal.OpenFile(path, journal.Options{Mode: mode}, nil); !errors.Is(err, journal.ErrFormat) {
+			t.Errorf("%v: %v, want ErrFormat", mode, err)
+		}
+	}
+}
+
 func TestNamespace(t *testing.T) {
 	path := tiny(t)
 	for _, mode := range []journal.Mode{journal.Owner, journal.Appender, journal.Reader} {

@@ -127,40 +127,76 @@ func TestCacheIsNotTrusted(t *testing.T) {
 	}
 }
 
-// TestOthersSyncsAreNotTrusted: what another appender has written counts for an
-// update only once this process has synced it and read it from the disk.
+// TestOthersSyncsAreNotTrusted: what another appender has written counts, for an
+// update and for Durable, only once this process has synced it and read it from
+// the disk.
 func TestOthersSyncsAreNotTrusted(t *testing.T) {
-	path := newPath(t)
-	d, fail := forgetful(path)
-	o := journal.Options{Namespace: "test", Mode: journal.Appender, Dir: d}
-	a, _ := mustOpen(t, path, o)
-	b, _ := mustOpen(t, path, o)
-	r := o
-	r.Mode = journal.Reader
-	reader, entries := mustOpen(t, path, r)
-	*fail = true
-	if err := try(t, a, journal.Granted); !errors.Is(err, syscall.EIO) {
-		t.Fatal(err)
-	}
-	*fail = false
-	if err := reader.View(t.Context(), func(h journal.Head) {
-		if h.Seq != 2 || h.Durable != 1 {
-			t.Errorf("the reader's head is %+v: entry 2 isn't durable", h)
-		}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := reader.Durable(t.Context(), 2); !errors.Is(err, journal.ErrPoisoned) {
-		t.Errorf("Durable of a lost entry: %v, fed %v", err, kinds(*entries))
-	}
-	_, err := b.Update(t.Context(), func(journal.Head) ([]journal.Entry, error) { return nil, nil })
-	if err == nil {
-		if err := b.View(t.Context(), func(h journal.Head) {
-			if h.Seq > 1 {
-				t.Errorf("an update returned on a lost entry, head %+v", h)
+	for _, lost := range []bool{false, true} {
+		for _, mode := range []journal.Mode{journal.Appender, journal.Reader} {
+			path := newPath(t)
+			d, fail := forgetful(path)
+			o := journal.Options{Namespace: "test", Mode: journal.Appender, Dir: d}
+			a, _ := mustOpen(t, path, o)
+			o.Mode = mode
+			b, _ := mustOpen(t, path, o)
+			*fail = lost
+			if err := try(t, a, journal.Granted); (err != nil) != lost {
+				t.Fatal(err)
 			}
-		}); err != nil {
-			t.Fatal(err)
+			*fail = false
+			if err := b.View(t.Context(), func(h journal.Head) {
+				if h.Seq != 2 || h.Durable != 1 || h.Proven > 1 {
+					t.Errorf("as %v, the head is %+v: nothing says that entry 2 is durable", mode, h)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			d.syncs.Store(0)
+			var err error
+			if mode == journal.Reader {
+				err = b.Durable(t.Context(), 2)
+			} else {
+				_, err = b.Update(t.Context(), func(journal.Head) ([]journal.Entry, error) { return nil, nil })
+			}
+			if errors.Is(err, journal.ErrPoisoned) != lost || (err != nil) != lost || d.syncs.Load() != 1 {
+				t.Errorf("as %v, lost %v: %v, %d syncs", mode, lost, err, d.syncs.Load())
+			}
+			if lost {
+				continue
+			}
+			if err := b.View(t.Context(), func(h journal.Head) {
+				if h.Durable != 2 {
+					t.Errorf("as %v, then the head is %+v", mode, h)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			d.syncs.Store(0)
+			if err := b.Durable(t.Context(), 2); err != nil || d.syncs.Load() != 0 {
+				t.Errorf("as %v, again: %v, %d syncs", mode, err, d.syncs.Load())
+			}
 		}
+	}
+}
+
+// TestAppenderKnowsWhatItRead: what an appender's opening synced and read needs
+// no other sync.
+func TestAppenderKnowsWhatItRead(t *testing.T) {
+	path := newPath(t)
+	o := fast(path)
+	o.Mode = journal.Appender
+	l, _ := mustOpen(t, path, o)
+	add(t, l, journal.Entry{Kind: journal.Granted})
+	l.Close()
+	l, _ = mustOpen(t, path, o)
+	d := o.Dir.(*testDir)
+	d.syncs.Store(0)
+	if _, err := l.Update(t.Context(), func(h journal.Head) ([]journal.Entry, error) {
+		if h.Durable != h.Seq {
+			t.Errorf("head %+v", h)
+		}
+		return nil, nil
+	}); err != nil || d.syncs.Load() != 0 {
+		t.Errorf("an empty update: %v, %d syncs", err, d.syncs.Load())
 	}
 }

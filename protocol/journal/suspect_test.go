@@ -101,6 +101,32 @@ func sameIDs(a, b []journal.ID) bool {
 	return slices.Equal(a, b)
 }
 
+// TestC27Lost is a cut in which the decision itself was lost, and one that looks
+// like frames and isn't any of this segment's.
+func TestC27LostProposal(t *testing.T) {
+	e4 := journal.ID{4}
+	path, _, starts := killed(t, one(journal.Proposed, e1), []journal.Entry{
+		{Kind: journal.Granted}, {Kind: journal.Proposed, Effect: e4}, {Kind: journal.Granted},
+	})
+	flip(t, path, first, starts[2]+20)
+	_, entries := mustOpen(t, path, fast(path))
+	if got := suspects(*entries); !sameIDs(got, []journal.ID{e1, e4}) {
+		t.Errorf("suspect are %v, want the one whose proposal was cut, too", got)
+	}
+
+	path, _, starts = killed(t, one(journal.Proposed, e3), one(journal.Dispatched, e3), one(journal.Committed, e3), one(journal.Proposed, e1))
+	old := read(t, path, first)[starts[2]:starts[3]]
+	l, _ := mustOpen(t, path, fast(path))
+	add(t, l, journal.Entry{Kind: journal.Granted})
+	l.Close()
+	second := segments(t, path)[1]
+	write(t, path, second, append(read(t, path, second), old...))
+	_, entries = mustOpen(t, path, fast(path))
+	if got := suspects(*entries); !sameIDs(got, []journal.ID{e1}) {
+		t.Errorf("suspect are %v: a frame of another segment counted", got)
+	}
+}
+
 // TestC28 kills an opening that marks suspects after each change it makes to the
 // disk, also the opening after that, and cuts its unsynced entries at every
 // sector: in the end the effect is suspect, and the tail is cut.

@@ -186,6 +186,15 @@ func TestSegments(t *testing.T) {
 		{"one is there twice", func(p string) error {
 			return os.WriteFile(filepath.Join(p, name(5)), read(t, p, name(4)), 0o600)
 		}, true},
+		{"one was begun as if the one before weren't there", func(p string) error {
+			b := slices.Clone(read(t, p, name(4))[:512])
+			b[23] = 5
+			if err := os.WriteFile(filepath.Join(p, name(5)), b, 0o600); err != nil {
+				return err
+			}
+			reseal(t, p, name(5), func([]byte) {})
+			return nil
+		}, true},
 		{"two are swapped", func(p string) error {
 			a, b := read(t, p, name(2)), read(t, p, name(3))
 			return errors.Join(os.WriteFile(filepath.Join(p, name(2)), b, 0o600), os.WriteFile(filepath.Join(p, name(3)), a, 0o600))
