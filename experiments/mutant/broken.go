@@ -48,4 +48,24 @@ var Broken = []Mutant{
 		}},
 		Cells: []Cell{{Row: "conflicting_payload", Column: "gate@t1"}, {Row: "conflicting_payload", Column: "gate@t3"}},
 	},
+	{
+		Name: "no-landing-bound",
+		Why:  "I10: \"not found\" counts only once the request can't land any more",
+		Patches: []Patch{{
+			File: "protocol/recover.go",
+			Old:  "asked >= d.quiet+w.can.LandingBound+w.can.LookupLag+g.ClockMargin",
+			New:  "asked >= d.quiet+w.can.LookupLag",
+		}},
+		Tests: []Test{{Package: "./protocol", Name: "TestC02AnAnswerAskedForEarlierIsThrownAway"}},
+	},
+	{
+		Name: "no-claim",
+		Why:  "I2: one process at a time sends or recovers an effect",
+		Patches: []Patch{{
+			File: "protocol/journal/claim.go",
+			Old:  "if since, ok := l.claims[effect]; ok {",
+			New:  "if since, ok := l.claims[effect]; ok && l == nil {",
+		}},
+		Tests: []Test{{Package: "./protocol", Name: "TestB55AndB66AndB67ASlowLookupKeepsItsClaim"}},
+	},
 }
