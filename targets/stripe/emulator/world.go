@@ -56,14 +56,14 @@ func (s *Server) meets(f Fault) bool {
 }
 
 // Pay makes a payment that succeeded, with a payment method of Stripe's test
-// data, and returns the id of its payment intent.
-func (s *Server) Pay(amount int64, currency, method string) string {
+// data, under a payment intent of the given id.
+func (s *Server) Pay(intent string, amount int64, currency, method string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.newPayment(amount, currency, method, nil)
+	p.intent = intent
 	s.charge(p, nil)
 	s.changed(p)
-	return p.intent
 }
 
 // RefundByHand is a person's refund in the dashboard, which carries no metadata;
