@@ -28,6 +28,19 @@ type Experiment struct {
 	// could not be judged is an Outcome with the verdict UNKNOWN.
 	Run func(ctx context.Context, t faults.Trial) (Outcome, error)
 
+	// More names the trials that follow from one that was run, so that a sweep goes
+	// by what trials came past; nil where the cells name them all. They are of
+	// these same cells. It depends on the outcome only.
+	More func(o Outcome) []faults.Trial
+
+	// Sum is the Extra of a record from all outcomes of its cell, in order and
+	// without their histories; nil takes the worst one's.
+	Sum func(of []Outcome) map[string]any
+
+	// Once says that a run is too long to be repeated: a check holds its results
+	// against themselves only, and each record says when and on what it was made.
+	Once bool
+
 	// Child is the program under test, in a process that Run started with a task
 	// that names this experiment; nil where Run starts other programs.
 	Child func(c *faults.Child) error

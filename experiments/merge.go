@@ -8,8 +8,8 @@ import (
 
 // merge makes the record of a cell from its judged trials, of which there is at
 // least one. The worst gives cell, verdict, figures and replay; of equals it is
-// the first.
-func merge(outcomes []Outcome) Record {
+// the first. sum gives the extra; where it is nil, the worst does.
+func merge(outcomes []Outcome, sum func([]Outcome) map[string]any) Record {
 	var classes []oracle.Class
 	counts := map[string]int{}
 	broken := map[string]bool{}
@@ -36,6 +36,9 @@ func merge(outcomes []Outcome) Record {
 		}
 	}
 	extra := worst.Extra
+	if sum != nil {
+		extra = sum(outcomes)
+	}
 	if extra == nil {
 		extra = map[string]any{}
 	}

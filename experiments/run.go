@@ -39,17 +39,9 @@ func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, err
 	if err != nil {
 		return nil, err
 	}
-	outcomes := make([][]Outcome, len(cells))
-	type job struct{ cell, trial int }
-	var jobs []job
-	for i, c := range cells {
-		if len(c.Trials) == 0 {
-			return nil, fmt.Errorf("%w: %s has none", ErrTrial, c.ID(e.Name))
-		}
-		outcomes[i] = make([]Outcome, len(c.Trials))
-		for k := range c.Trials {
-			jobs = append(jobs, job{i, k})
-		}
+	q := newQueue(e, cells)
+	if err := q.fill(orElse(o.Seed, 1)); err != nil {
+		return nil, err
 	}
 	if o.Keep != "" {
 		if err := os.MkdirAll(o.Keep, 0o755); err != nil {
@@ -59,39 +51,23 @@ func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, err
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	var mu sync.Mutex // guards next, done and calls of Progress
-	next, done := 0, 0
-	take := func() (job, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if next == len(jobs) || ctx.Err() != nil {
-			return job{}, false
-		}
-		next++
-		return jobs[next-1], true
-	}
+	defer context.AfterFunc(ctx, q.wake)()
 	var workers sync.WaitGroup
 	for range orElse(o.Workers, 2) {
 		workers.Go(func() {
 			for {
-				j, ok := take()
+				j, ok := q.take(ctx)
 				if !ok {
 					return
 				}
-				t := cells[j.cell].Trials[j.trial]
-				t.Seed = orElse(o.Seed, 1)
-				outcome, err := runTrial(ctx, e, t, o.Keep, j.trial)
+				outcome, err := runTrial(ctx, e, j.trial, o.Keep, j.number())
+				if err == nil {
+					err = q.done(j, outcome, o.Progress)
+				}
 				if err != nil {
 					stop(err)
 					return
 				}
-				outcomes[j.cell][j.trial] = outcome
-				mu.Lock()
-				done++
-				if o.Progress != nil {
-					o.Progress(done, len(jobs))
-				}
-				mu.Unlock()
 			}
 		})
 	}
@@ -99,18 +75,14 @@ func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, err
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	var records []Record
-	for _, o := range outcomes {
-		records = append(records, merge(o))
-	}
-	return records, nil
+	return q.records()
 }
 
-// runTrial runs the trial that is the cell's number-th, from 0.
-func runTrial(ctx context.Context, e *Experiment, t faults.Trial, keep string, number int) (Outcome, error) {
+// runTrial runs a trial. number tells it from the others of its cell.
+func runTrial(ctx context.Context, e *Experiment, t faults.Trial, keep, number string) (Outcome, error) {
 	name := ""
 	if keep != "" {
-		name = filepath.Join(keep, fmt.Sprintf("%s_%d", strings.ReplaceAll(CellID(t.Experiment, t.Table, t.Row, t.Column), "/", "_"), number+1))
+		name = filepath.Join(keep, strings.ReplaceAll(CellID(t.Experiment, t.Table, t.Row, t.Column), "/", "_")+"_"+number)
 		ctx = keepingState(ctx, name+".state")
 	}
 	o, err := e.Run(ctx, t)
@@ -156,7 +128,7 @@ func Replay(ctx context.Context, all []*Experiment, line, keep string) (Kept, er
 			return Kept{}, fmt.Errorf("%w: histories can't be kept: %w", ErrTrial, err)
 		}
 	}
-	o, err := runTrial(ctx, e, t, keep, 0)
+	o, err := runTrial(ctx, e, t, keep, "1")
 	if err != nil {
 		return Kept{}, err
 	}
