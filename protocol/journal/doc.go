@@ -62,6 +62,12 @@
 // have had an attempt in it is marked SUSPECT in the next segment, durably,
 // before anything is cut (C27, C28).
 //
+// # A full disk
+//
+// Blocks are allocated ahead of the segment's end, without growing it. Entries on
+// the way to a new effect leave 256 KiB of them alone and are refused as ErrFull
+// before anything is appended; outcomes of effects already sent use those.
+//
 // # Opening
 //
 // The owner's opening syncs the directory and the last segments, drops them from

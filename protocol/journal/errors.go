@@ -32,7 +32,7 @@ func (e *HeldError) Error() string {
 	if !e.Since.IsZero() {
 		s += " since " + e.Since.UTC().Format(time.RFC3339)
 	}
-	return s + "; stop that process first"
+	return s + "; wait for it, or stop that process"
 }
 
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }

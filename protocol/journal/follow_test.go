@@ -149,8 +149,9 @@ func TestLostEntries(t *testing.T) {
 		o.Mode = journal.Appender
 		l, _ := mustOpen(t, path, o)
 		r, entries := mustOpen(t, path, journal.Options{Mode: journal.Reader})
+		asking, _ := mustOpen(t, path, journal.Options{Mode: journal.Reader})
 		add(t, l, journal.Entry{Kind: journal.Granted})
-		if err := r.View(t.Context(), func(journal.Head) {}); err != nil || len(*entries) != 2 {
+		if err := errors.Join(r.View(t.Context(), func(journal.Head) {}), asking.View(t.Context(), func(journal.Head) {})); err != nil || len(*entries) != 2 {
 			t.Fatal(err)
 		}
 		l.Close()
@@ -160,6 +161,9 @@ func TestLostEntries(t *testing.T) {
 		c.then(t, path)
 		if err := r.View(t.Context(), func(journal.Head) {}); !errors.Is(err, journal.ErrPoisoned) {
 			t.Errorf("%s: %v, want ErrPoisoned", c.why, err)
+		}
+		if err := asking.Durable(t.Context(), 2); !errors.Is(err, journal.ErrPoisoned) {
+			t.Errorf("%s: Durable: %v, want ErrPoisoned", c.why, err)
 		}
 	}
 }
