@@ -533,3 +533,60 @@ func TestResolveTakesOnlyAPersonsSignedWord(t *testing.T) {
 		t.Errorf("after a restart: %s", got.Status)
 	}
 }
+
+// simulatedFreeClaims is a store that gives every claim to everybody: what is
+// left then is the atomic step.
+type simulatedFreeClaims struct{ journal.Store }
+
+func (simulatedFreeClaims) Claim(_ context.Context, id journal.ID) (*journal.Claim, error) {
+	return journal.NewClaim(id, true, func() {}), nil
+}
+
+func TestB87TheAtomicStepSeesWhatAnotherDid(t *testing.T) {
+	for _, c := range []struct {
+		answer simulatedAnswer
+		inner  string
+		outer  string
+	}{
+		{applies, "COMMITTED", "DUPLICATE_IGNORED"},
+		{ackLost, "IN_FLIGHT", "IN_FLIGHT"},
+	} {
+		r := newRig(t, tier3())
+		r.kill()
+		r.store = func(s journal.Store) journal.Store { return simulatedFreeClaims{s} }
+		r.open()
+		r.service.script = []simulatedAnswer{c.answer}
+		r.once("gate/premises-read", func() { r.want(r.submit(r.proposal("case-1", 20)), c.inner, 1) })
+		r.want(r.submit(r.proposal("case-1", 20)), c.outer, 1)
+		if len(r.service.sent) != 1 {
+			t.Errorf("%d requests", len(r.service.sent))
+		}
+	}
+}
+
+func TestC27ATurnedAwayProposalHidesNoAttempt(t *testing.T) {
+	r := newRig(t, tier3())
+	r.service.refuse = 1
+	r.want(r.submit(r.proposal("case-1", 20)), "NOT_SENT", 0)
+	r.want(r.submit(r.proposal("case-1", 30)), "REFUSED:conflicting_payload", 0)
+	before := r.disk.size()
+	r.dies("service/applied", func() { r.recover(false) })
+	r.kill()
+	r.disk.rot(before) // AUTHORIZED and DISPATCHED can't be read any more
+	r.open()
+	r.want(r.recover(true), "AMBIGUOUS", 1)
+}
+
+func TestC32AFenceCoversOnlyOlderAttempts(t *testing.T) {
+	can := tier2()
+	can.Fencing, can.LandingBound = true, 0
+	r := newRig(t, can)
+	r.service.script = []simulatedAnswer{neverLands, lands(time.Minute)}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.recover(false), "IN_FLIGHT", 0)             // fenced, absent, sent anew, not answered
+	r.want(r.recover(false), "REAPPLIED_AFTER_QUERY", 1) // fenced again
+	r.clock.advance(time.Hour)
+	if n := r.service.landings(id("case-1")); n != 1 {
+		t.Errorf("landed %d times", n)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -676,4 +677,32 @@ func (r *rig) kinds(effect journal.ID) (kinds []journal.Kind) {
 		kinds = append(kinds, e.Kind)
 	}
 	return kinds
+}
+
+// last is the segment written last.
+func (d *simulatedDisk) last() *simulatedFile {
+	names := slices.Sorted(maps.Keys(d.files))
+	return d.files[names[len(names)-1]]
+}
+
+func (d *simulatedDisk) size() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.last().bytes)
+}
+
+// rot makes what was written last unreadable, but for the first n bytes of the
+// segment that it is in.
+func (d *simulatedDisk) rot(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(d.files))) {
+		if f := d.files[name]; len(f.bytes) > n {
+			for i := range f.bytes[n:] {
+				f.bytes[n+i] = 0xff
+			}
+			f.durable = slices.Clone(f.bytes)
+			return
+		}
+	}
 }
