@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/interlock-bench/interlock-bench/faults"
@@ -40,7 +41,7 @@ func (f Finding) String() string {
 // Check holds the results of e in dir against themselves and, unless bytesOnly,
 // against a new run with their own seed. The page must be the rendering of the
 // records, byte for byte, and the records those of all of e's cells; a new run
-// must give the same records. Errors are those of Run; results that are missing
+// must give the same records, unless e is made once. Errors are those of Run; results that are missing
 // or can't be read are findings.
 func Check(ctx context.Context, e *Experiment, dir string, bytesOnly bool, o Options) ([]Finding, error) {
 	files := FilesOf(dir, e)
@@ -56,8 +57,8 @@ func Check(ctx context.Context, e *Experiment, dir string, bytesOnly bool, o Opt
 	if err != nil {
 		return []Finding{{Drift, files.Records, "records", err.Error()}}, nil
 	}
-	findings := append(declaredCells(e, files.Records, records), comparePages(files.Page, string(page), e.Page(records))...)
-	if len(findings) > 0 || bytesOnly {
+	findings := append(declaredCells(e, files.Records, records), comparePages(files.Page, string(page), PageOf(e, records))...)
+	if len(findings) > 0 || bytesOnly || e.Once {
 		return append(findings, Promises(e, records)...), nil
 	}
 	if len(records) > 0 {
@@ -130,9 +131,14 @@ func comparePages(file, committed, rendered string) []Finding {
 		return nil
 	}
 	was, is := strings.Split(committed, "\n"), strings.Split(rendered, "\n")
+	last := func(n int) string { return at(was, len(was)-n) }
+	same := 0 // lines alike at the end
+	for same < min(len(was), len(is)) && last(same+1) == at(is, len(is)-same-1) {
+		same++
+	}
 	var findings []Finding
 	var header []string
-	for i := range max(len(was), len(is)) {
+	for i := range max(len(was), len(is)) - same {
 		w, s := at(was, i), at(is, i)
 		if strings.HasPrefix(at(is, i+1), "|---") {
 			header = cellsOf(s)
@@ -157,12 +163,15 @@ func comparePages(file, committed, rendered string) []Finding {
 
 // cellsOf splits a line of a Markdown table at the pipes that aren't escaped.
 func cellsOf(line string) []string {
-	inner, ok := strings.CutPrefix(line, "| ")
+	inner, ok := strings.CutPrefix(anchored.ReplaceAllString(line, ""), "| ")
 	if !ok {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(inner, " |"), " | ")
 }
+
+// anchored is an anchor in front of a cell's text, which nobody sees.
+var anchored = regexp.MustCompile(`<a id="[^"]*"></a>`)
 
 // compareRecords finds what differs between two runs of the same cells, field by
 // field.

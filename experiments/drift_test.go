@@ -74,6 +74,7 @@ func TestCheckNamesWhatDrifted(t *testing.T) {
 			edit(t, f.Records, `"row":"happy_path","column":"naive","axes":{"file":"plain"},"cell":"COMMITTED $20"`, `"row":"happy_path","column":"naive","axes":{"file":"plain"},"cell":"COMMITTED $0"`)
 		}, []experiments.Finding{
 			{Kind: experiments.Drift, Where: "tiny_one.md, line 5, row `tiny-one/happy_path/naive`, column result", From: "COMMITTED $0 ✅", To: "COMMITTED $20 ✅"},
+			{Kind: experiments.Drift, Where: "tiny_one.md, line 18, row `tiny-one/happy_path/naive`, column result", From: "COMMITTED $0 ✅", To: "COMMITTED $20 ✅"},
 			{Kind: experiments.Note, Where: "tiny-one/happy_path/naive", From: "COMMITTED $20 ok", To: "COMMITTED $0 ok (replay tiny-one/happy_path/naive file=plain seed=1)"},
 		}},
 		{"the page is gone", func(t *testing.T, f experiments.Files) { os.Remove(f.Page) },
@@ -87,7 +88,7 @@ func TestCheckNamesWhatDrifted(t *testing.T) {
 			if err := os.WriteFile(f.Records, []byte(rest), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			_ = os.WriteFile(f.Page, []byte(tiny(right).Page(must(experiments.DecodeRecords([]byte(rest))))), 0o644)
+			_ = os.WriteFile(f.Page, []byte(experiments.PageOf(tiny(right), must(experiments.DecodeRecords([]byte(rest))))), 0o644)
 		}, []experiments.Finding{{Kind: experiments.Drift, Where: "tiny_one.jsonl, line 1", From: "tiny-one/happy_path/naive", To: "tiny-one/happy_path/gate@t1"}}},
 	} {
 		t.Run(c.why, func(t *testing.T) {

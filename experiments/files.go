@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/interlock-bench/interlock-bench/experiments/table"
 )
 
 // ErrOut is returned where results can't be written.
@@ -33,6 +35,18 @@ func Writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
+// PageOf is e's page of records: what the experiment renders, and then a line for
+// each cell with its id, its anchor and what replays it.
+func PageOf(e *Experiment, records []Record) string {
+	t := table.Table{Header: []string{"cell", "result", "replay"}}
+	for _, r := range records {
+		t.Rows = append(t.Rows, []string{
+			fmt.Sprintf("<a id=%q></a>`%s`", r.Anchor(), r.ID), r.Cell + " " + r.Class().Mark(), "`" + r.Replay + "`",
+		})
+	}
+	return e.Page(records) + "\n## Every cell\n\nThe id of a cell and its anchor stay as they are. `interlock-bench cite ID` quotes one, and `interlock-bench replay 'LINE'` runs its worst trial again.\n\n" + t.Markdown()
+}
+
 // Save writes e's records and page into dir. Each file is replaced whole: it is
 // what it was, or what it shall be. A nil error means that both are in place and
 // durable; other errors are ErrOut or ErrRecord.
@@ -47,7 +61,7 @@ func Save(dir string, e *Experiment, records []Record) error {
 		content []byte
 	}{
 		{files.Records, encoded},
-		{files.Page, []byte(e.Page(records))},
+		{files.Page, []byte(PageOf(e, records))},
 	} {
 		if err := replace(file.path, file.content); err != nil {
 			return fmt.Errorf("%w: %w", ErrOut, err)

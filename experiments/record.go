@@ -79,6 +79,12 @@ func (r Record) Table() string {
 	return table
 }
 
+// Anchor is where the cell stands on its page: its id, with what an address would
+// have to escape in words. Other ids have other anchors.
+func (r Record) Anchor() string { return anchor.Replace(r.ID) }
+
+var anchor = strings.NewReplacer("/", "--", "@", "-at-", "+", "-and-")
+
 // Judged is the cell with its mark in words, "COMMITTED $20 ok", as a Cell
 // declares it.
 func (r Record) Judged() string { return r.Cell + " " + r.Class().Word() }

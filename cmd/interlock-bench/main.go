@@ -105,5 +105,5 @@ func (b *bench) code(ctx context.Context, err error) int {
 // asked are the errors of what was asked for, not of doing it.
 var asked = []error{experiments.ErrNoCell, experiments.ErrNothingKept, faults.ErrTrial, errNoJournal, errNoReceipt}
 
-// unread are the errors of a journal that is there and can't be judged by.
-var unread = []error{journal.ErrCorrupt, journal.ErrFormat, journal.ErrUnsafe, protocol.ErrReceipt}
+// unread are the errors of a file that is there and can't be judged by.
+var unread = []error{journal.ErrCorrupt, journal.ErrFormat, journal.ErrUnsafe, protocol.ErrReceipt, experiments.ErrRecord}

@@ -93,7 +93,7 @@ func (t Table) LaTeX() string {
 	line := func(cells []string) {
 		var escaped []string
 		for _, c := range t.whole(cells) {
-			escaped = append(escaped, latex.Replace(c))
+			escaped = append(escaped, EscapeLaTeX(c))
 		}
 		b.WriteString(strings.Join(escaped, " & ") + ` \\` + "\n")
 	}
@@ -105,6 +105,9 @@ func (t Table) LaTeX() string {
 	b.WriteString("\\bottomrule\n\\end{tabular}\n")
 	return b.String()
 }
+
+// EscapeLaTeX is text as LaTeX prints it, on one line.
+func EscapeLaTeX(text string) string { return latex.Replace(text) }
 
 var latex = strings.NewReplacer(
 	`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "$", `\$`, "&", `\&`, "#", `\#`, "%", `\%`, "_", `\_`,
