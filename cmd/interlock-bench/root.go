@@ -63,7 +63,7 @@ the service's own ledger what came of it.
 	for _, e := range b.all {
 		root.AddCommand(b.experiment(e))
 	}
-	root.AddCommand(b.run(), b.demo(), b.list(), b.check(), b.replay(), b.judge(), b.cite(), b.receipt(), b.man())
+	root.AddCommand(b.run(), b.demo(), b.list(), b.check(), b.replay(), b.judge(), b.cite(), b.receipt(), b.journal(), b.man())
 	b.noteBegin(root.Commands())
 	for _, g := range groups {
 		for _, c := range root.Commands() {

@@ -8,9 +8,9 @@ import (
 // narrowest is the least width that Wrap keeps to.
 const narrowest = 40
 
-// Wrap breaks one line at its spaces so that no line is longer than width, and
-// begins the further ones with indent spaces. A word that is longer than a line
-// is broken inside. A width below 40 counts as 40.
+// Wrap breaks one line at its spaces, or behind a comma, so that no line is
+// longer than width, and begins the further ones with indent spaces. A word that
+// is longer than a line is broken inside. A width below 40 counts as 40.
 func Wrap(line string, indent, width int) string {
 	return wrap(line, min(indent, narrowest/2), max(width, narrowest))
 }
@@ -20,7 +20,10 @@ func wrap(line string, indent, width int) string {
 	for utf8.RuneCountInString(line) > width {
 		cut := len(firstRunes(line, width))
 		rest := cut
-		if space := strings.LastIndexByte(line[:cut+1], ' '); space > indent && strings.TrimSpace(line[:space]) != "" {
+		space := strings.LastIndexByte(line[:cut+1], ' ')
+		if comma := strings.LastIndexByte(line[:cut], ','); comma > indent+(width-indent)/2 && comma > space {
+			cut, rest = comma+1, comma+1
+		} else if space > indent && strings.TrimSpace(line[:space]) != "" {
 			cut, rest = space, space+1
 		}
 		b.WriteString(strings.TrimRight(line[:cut], " ") + "\n")

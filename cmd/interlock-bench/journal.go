@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlock-bench/interlock-bench/experiments/table"
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+)
+
+func (b *bench) journal() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "journal",
+		Short:   "read a journal",
+		Long:    "Journal reads the log that a gate, or a principal, has written. It takes no lock\nand changes nothing, so the journal may be in use.",
+		Example: "  interlock-bench journal dump state/journal",
+		GroupID: "journal",
+		RunE:    needsCommand,
+	}
+	cmd.AddCommand(b.journalDump())
+	return cmd
+}
+
+func (b *bench) journalDump() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "dump DIR",
+		Short: "print every entry of a journal",
+		Long: `Dump prints the entries of a journal in their order, as a page for people or as
+JSON lines. It verifies them first: a log that is damaged before its tail is named
+with the place, and nothing of it is printed. The folder is that of a journal or
+authority log, or the state that --keep stored of a trial.`,
+		Example: "  interlock-bench journal dump state/journal\n  interlock-bench journal dump state/authority --format json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkFormat(format, formatText, formatJSON); err != nil {
+				return err
+			}
+			dir, err := journalIn(args[0])
+			if err != nil {
+				return err
+			}
+			log, err := journal.OpenFile(dir, journal.Options{Mode: journal.Reader}, func(journal.Entry) error { return nil })
+			if err != nil {
+				return err
+			}
+			defer log.Close()
+			return b.dump(log, format)
+		},
+	}
+	addFormat(cmd, &format, formatText, formatJSON)
+	return cmd
+}
+
+// dumpVersion is the "v" of every dumped line.
+const dumpVersion = 1
+
+func (b *bench) dump(log *journal.Log, format string) error {
+	width := widthOf(b.stdout)
+	lines := json.NewEncoder(b.stdout)
+	lines.SetEscapeHTML(false)
+	var last journal.Entry
+	for e, err := range log.Since(0) {
+		if err != nil {
+			return err
+		}
+		if format == formatJSON {
+			err = lines.Encode(struct {
+				V int `json:"v"`
+				journal.Entry
+			}{dumpVersion, e})
+		} else {
+			if e.Segment != last.Segment {
+				fmt.Fprintf(b.stdout, "segment %d\n", e.Segment)
+			}
+			_, err = fmt.Fprint(b.stdout, entryText(e, width))
+		}
+		if err != nil {
+			return err
+		}
+		last = e
+	}
+	if format == formatText {
+		fmt.Fprintln(b.stdout, table.Wrap(fmt.Sprintf("%d entries, consistent to the last; its hash is %s", last.Seq, last.Hash), 2, width))
+	}
+	return nil
+}
+
+// shownBody is how many bytes of a body a page shows.
+const shownBody = 400
+
+// entryText is one entry for people: its place, time, kind and effect, and below
+// them the beginning of its body.
+func entryText(e journal.Entry, width int) string {
+	effect := ""
+	if !e.Effect.IsZero() {
+		effect = e.Effect.String()[:12] + "…"
+	}
+	const indent = 7
+	text := table.Wrap(strings.TrimRight(fmt.Sprintf("%5d  %s  %-10s  %s", e.Seq, e.Time.UTC().Format(time.RFC3339), e.Kind, effect), " "), indent, width) + "\n"
+	body := strings.ToValidUTF8(string(e.Body), "�")
+	if len(body) > shownBody {
+		body = strings.ToValidUTF8(body[:shownBody], "") + "…"
+	}
+	if body != "" {
+		text += table.Wrap(strings.Repeat(" ", indent)+body, indent, width) + "\n"
+	}
+	return text
+}
