@@ -156,7 +156,7 @@ func (g *Gate) observe(ctx context.Context, w *work, before bool) error {
 		if len(w.read) == 0 {
 			w.readAt = g.Clock.Mono()
 		}
-		value, err := g.read(ctx, w, p)
+		value, err := g.premise(ctx, w, p)
 		if err != nil {
 			return fmt.Errorf("protocol: %s can't be read: %w", p.about(), err)
 		}
@@ -165,7 +165,8 @@ func (g *Gate) observe(ctx context.Context, w *work, before bool) error {
 	return nil
 }
 
-func (g *Gate) read(ctx context.Context, w *work, p Premise) (json.RawMessage, error) {
+// premise reads one premise within the client's timeout.
+func (g *Gate) premise(ctx context.Context, w *work, p Premise) (json.RawMessage, error) {
 	ctx, cancel := g.Clock.Timeout(ctx, w.can.ClientTimeout)
 	defer cancel()
 	value, err := w.target.Observe(ctx, p, w.request())

@@ -167,6 +167,7 @@ func TestC14ResolvedNotLandedClosesTheEffect(t *testing.T) {
 	got := r.recover(false)
 	r.want(got, "AMBIGUOUS", 0)
 	r.want(r.resolve(got, false), "REFUSED:resolved_not_landed", 0)
+	r.proved(r.reader(), journal.Resolved)
 	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:closed", 0)
 	r.clock.advance(2 * time.Hour)
 	if n := r.service.landings(id("case-1")); n != 1 {
@@ -201,20 +202,26 @@ func (r *rig) resolve(got protocol.Result, landed bool) protocol.Result {
 func TestC15ARevocationReturnsOnlyWhenALaterRecordProvesIt(t *testing.T) {
 	r := newRig(t, tier1())
 	r.revoke("L-refund")
-	var proven, revoked journal.Seq
-	store, err := journal.FileOpener(r.path("authority"), journal.Options{Mode: journal.Reader})(func(e journal.Entry) error {
-		if e.Kind == journal.Revoked {
-			revoked = e.Seq
+	r.proved(journal.FileOpener(r.path("authority"), journal.Options{Mode: journal.Reader}), journal.Revoked)
+}
+
+// proved checks that a later record proves the last entry of a kind.
+func (r *rig) proved(open journal.Opener, kind journal.Kind) {
+	r.Helper()
+	var at, proven journal.Seq
+	store, err := open(func(e journal.Entry) error {
+		if e.Kind == kind {
+			at = e.Seq
 		}
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		r.Fatal(err)
 	}
 	defer store.Close()
 	store.View(context.Background(), func(h journal.Head) { proven = h.Proven })
-	if revoked == 0 || proven < revoked {
-		t.Errorf("revoked at %d, proven up to %d", revoked, proven)
+	if at == 0 || proven < at {
+		r.Errorf("%v is entry %d, proved up to %d", kind, at, proven)
 	}
 }
 

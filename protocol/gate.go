@@ -266,12 +266,30 @@ func records(id journal.ID, bodies ...body) (entries []journal.Entry, err error)
 	return entries, nil
 }
 
-// entryAt reads one entry from the log.
-func (g *Gate) entryAt(seq journal.Seq) (journal.Entry, error) {
-	for e, err := range g.journal.Since(seq - 1) {
-		return e, err
+// stride is how many entries of others are read over before a new look at the log
+// is cheaper.
+const stride = 64
+
+// read reads entries from the log, given in order.
+func (g *Gate) read(seqs []journal.Seq) (list []journal.Entry, err error) {
+	for len(list) < len(seqs) {
+		n := len(list)
+		for e, err := range g.journal.Since(seqs[n] - 1) {
+			if err != nil {
+				return nil, err
+			}
+			if e.Seq == seqs[len(list)] {
+				list = append(list, e)
+			}
+			if len(list) == len(seqs) || seqs[len(list)]-e.Seq > stride {
+				break
+			}
+		}
+		if len(list) == n {
+			return nil, fmt.Errorf("protocol: entry %d is not there: %w", seqs[n], journal.ErrCorrupt)
+		}
 	}
-	return journal.Entry{}, fmt.Errorf("protocol: entry %d is not there: %w", seq, journal.ErrCorrupt)
+	return list, nil
 }
 
 // entries are all entries of one effect, durable ones.
@@ -289,12 +307,8 @@ func (g *Gate) entries(ctx context.Context, id journal.ID) (list []journal.Entry
 		return nil, err
 	}
 	if list == nil {
-		for _, seq := range seqs {
-			e, err := g.entryAt(seq)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, e)
+		if list, err = g.read(seqs); err != nil {
+			return nil, err
 		}
 	}
 	return list, g.journal.Durable(ctx, seqs[len(seqs)-1])

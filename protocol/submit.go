@@ -187,11 +187,11 @@ func (g *Gate) propose(ctx context.Context, w *work) (s *stop, err error) {
 		return nil, err
 	}
 	if prior != 0 {
-		n, err := g.entryAt(prior)
+		entries, err := g.read([]journal.Seq{prior})
 		if err != nil {
 			return nil, err
 		}
-		b, err := bodyOf[proposedBody](n)
+		b, err := bodyOf[proposedBody](entries[0])
 		if err != nil {
 			return nil, err
 		}
