@@ -23,7 +23,8 @@ type Receipt struct {
 	Agent     string          `json:"agent"`
 	Lease     string          `json:"lease"` // that the decision names
 
-	Status     Status `json:"status"` // IN_FLIGHT where in doubt, NOT_SENT where only proposed
+	Status     Status `json:"status"`        // IN_FLIGHT where in doubt, NOT_SENT where only proposed
+	Why        string `json:"why,omitempty"` // REFUSED: what didn't hold, in words
 	Proposed   Fact   `json:"proposed"`
 	Authorized Fact   `json:"authorized"`
 	Executed   Fact   `json:"executed"`
@@ -64,7 +65,11 @@ type AttemptRecord struct {
 	Authority Position      `json:"authority"` // the lease was live at this head
 	Read      []Reading     `json:"read,omitempty"`
 	Absence   *Absence      `json:"absence,omitempty"` // it settled the attempts before
-	Outcome   string        `json:"outcome"`           // "committed", "refused", "not sent", "not executed", "not landed", "landed" or "unknown"
+	// Outcome is "committed", "landed", "refused", "not sent", "not executed",
+	// "not landed", "repeated" (under its key, by the attempt that committed) or
+	// "unknown"; of several that were unknown when the target said that it landed,
+	// each is "perhaps landed".
+	Outcome string `json:"outcome"`
 }
 
 // TurnedAway is a proposal that was refused and settled nothing.
@@ -220,10 +225,12 @@ func (b *receipt) add(e journal.Entry) error {
 				return &ReceiptError{e.Seq, "commits an attempt that was not made"}
 			}
 			a.Outcome = "committed"
+			b.close("repeated")
 			b.basis = "the target's answer to attempt " + c.Attempt.String()
 		} else {
-			b.close("landed")
+			b.landed()
 		}
+		b.Question = nil
 		b.Status, b.Result = Status{Final: Committed, Way: c.Way}, c.Result
 
 	case journal.Refused:
@@ -272,7 +279,7 @@ func (b *receipt) add(e journal.Entry) error {
 		b.Status = Status{Final: Refused, Reason: ResolvedNotLanded}
 		if r.Landed {
 			b.Status = Status{Final: Committed, Way: Settled}
-			b.close("landed")
+			b.landed()
 		} else {
 			b.close("not landed")
 		}
@@ -321,6 +328,16 @@ func (b *receipt) close(outcome string) {
 	}
 }
 
+// landed is for what the target, or a person, found without saying which attempt
+// it was.
+func (b *receipt) landed() {
+	if b.unsettled() > 1 {
+		b.close("perhaps landed")
+	} else {
+		b.close("landed")
+	}
+}
+
 func (b *receipt) assume(a *Absence) {
 	if a.Basis == "bound" && a.Assumed != "" {
 		b.assumed(fmt.Sprintf("%s assumes that nothing lands later than %v after its send", a.Assumed, a.Bound))
@@ -338,6 +355,9 @@ func (b *receipt) assumed(what string) {
 
 // conclude derives the facts from where the entries led.
 func (b *receipt) conclude() {
+	if b.Status.Final == Refused && b.ended != nil {
+		b.Why = b.ended.Why
+	}
 	if b.Proposed.Is == "" {
 		b.Proposed = Fact{Unproved, "the journal lost the decision"}
 	}
@@ -350,7 +370,7 @@ func (b *receipt) conclude() {
 	switch {
 	case len(authorized) > 0:
 		b.Authorized = Fact{Yes, strings.Join(authorized, "; ")}
-		if b.ended != nil && b.Status.Reason != TargetRejected {
+		if b.Status.Reason == LeaseDead || b.Status.Reason == LeaseAtRecovery {
 			b.Authorized.Basis += "; later no: " + b.ended.Why
 		}
 	case len(b.Attempts) > 0:
@@ -409,6 +429,9 @@ func (r Receipt) String() string {
 		fmt.Fprintf(&s, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	line("Receipt", "%s", r.Status)
+	if r.Why != "" {
+		line("why", "%s", printable(r.Why))
+	}
 	line("request", "%q in %q, revision %d", r.Request, r.Namespace, r.Revision)
 	line("effect", "%s", r.Effect)
 	line("what", "%q %s", r.Action, r.Payload)

@@ -88,6 +88,7 @@ type simulatedDisk struct {
 	mu    sync.Mutex
 	files map[string]*simulatedFile
 	kept  map[string]bool // names whose creation was synced
+	bad   error           // what a sync of a file fails with
 }
 
 type simulatedFile struct {
@@ -180,6 +181,9 @@ func (f *simulatedFile) WriteAt(p []byte, off int64) (int, error) {
 func (f *simulatedFile) Sync() error {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
+	if f.disk.bad != nil {
+		return f.disk.bad
+	}
 	f.durable = slices.Clone(f.bytes)
 	return nil
 }
@@ -677,6 +681,12 @@ func (r *rig) kinds(effect journal.ID) (kinds []journal.Kind) {
 		kinds = append(kinds, e.Kind)
 	}
 	return kinds
+}
+
+func (d *simulatedDisk) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bad = err
 }
 
 // last is the segment written last.

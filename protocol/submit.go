@@ -169,24 +169,30 @@ func (g *Gate) proceed(ctx context.Context, w *work) (outcome, error) {
 // proposal that its lease doesn't cover takes no other's place.
 func (g *Gate) propose(ctx context.Context, w *work) (s *stop, err error) {
 	var e *effect
-	var prior journal.Seq
+	var prior journal.Seq // of the first decision under this authority
 	var uncovered *stop
 	err = g.look(ctx, w, func(f *facts) {
 		if e = f.effect.copy(); e == nil {
 			return
 		}
 		for _, r := range e.authority {
-			if f.sameAuthority(r.lease) {
+			if prior == 0 && f.sameAuthority(r.lease) {
 				prior = r.seq
-				break
 			}
+		}
+		if e.decision != nil && !f.sameAuthority(e.decision.Proposal.Lease) {
+			e.decision = nil // another's
 		}
 		uncovered = check(decided, f)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if prior != 0 {
+	switch {
+	case prior == 0:
+	case e.decision != nil:
+		w.proposal.Premises = e.decision.Proposal.Premises
+	default:
 		entries, err := g.read([]journal.Seq{prior})
 		if err != nil {
 			return nil, err
@@ -197,9 +203,9 @@ func (g *Gate) propose(ctx context.Context, w *work) (s *stop, err error) {
 		}
 		w.proposal.Premises = b.Proposal.Premises
 	}
-	if e != nil && e.open() && e.decision != nil {
-		if same := e.decision.Proposal; prior != 0 && same.Agent == w.proposal.Agent {
-			w.proposal, w.proposed = same, e.proposedAt
+	if e != nil && e.open() {
+		if e.decision != nil && e.decision.Proposal.Agent == w.proposal.Agent {
+			w.proposal, w.proposed = e.decision.Proposal, e.proposedAt
 			return nil, nil
 		}
 		if uncovered != nil {
