@@ -173,4 +173,5 @@ type Reply struct {
 type Question struct {
 	What   string `json:"what"`
 	Answer string `json:"answer"`
+	Effect string `json:"effect,omitempty"` // what the asker says it asks for, where it says so
 }

@@ -28,7 +28,7 @@ func read(h history.History) (*reading, []string) {
 		flaws = append(flaws, event(pos)+" "+fmt.Sprintf(format, args...))
 	}
 	var passages []passage
-	newest := ""
+	newest, born := "", 0
 	processes := map[string]state{}
 	refunds, requests := map[string]bool{}, map[int]request{}
 
@@ -57,7 +57,7 @@ func read(h history.History) (*reading, []string) {
 			if !isProcess(e.Who) || processes[e.Who] != absent {
 				flaw(pos, "starts %q, which is no new process", e.Who)
 			}
-			processes[e.Who], newest = running, e.Who
+			processes[e.Who], newest, born = running, e.Who, pos
 		case history.Passed, history.Modelled, history.Told, history.Finished:
 			if isProcess(e.Who) && processes[e.Who] != running {
 				flaw(pos, "is by %s, which was not running", e.Who)
@@ -119,19 +119,19 @@ func read(h history.History) (*reading, []string) {
 				if _, again := requests[q.Number]; again || q.Number < 1 {
 					flaw(pos, "is request %d, which is no new number", q.Number)
 				}
-				requests[q.Number] = request{at[history.Request]{pos, q}, lookOf(passages, e, q, pos, newest)}
+				requests[q.Number] = request{at[history.Request]{pos, q}, r.looksOf(q, lookOf(passages, e, q, pos, newest), born)}
 				r.requests = append(r.requests, requests[q.Number])
 			}
 		case history.Applied:
 			var l history.Landing
 			if l, err = history.Body[history.Landing](e); err == nil {
-				look := pos
+				look := looks{pos, pos, pos}
 				if l.Request != 0 {
 					by, ok := requests[l.Request]
 					if !ok {
 						flaw(pos, "lands request %d, which the service had not read", l.Request)
 					}
-					look = by.look
+					look = by.looks
 				}
 				if l.ID == "" || refunds[l.ID] || l.Order == "" || l.Amount <= 0 {
 					flaw(pos, "is no landing: it needs a new id, an order and an amount")
@@ -144,7 +144,10 @@ func read(h history.History) (*reading, []string) {
 		case history.Answered:
 			_, err = history.Body[history.Reply](e)
 		case history.Asked:
-			_, err = history.Body[history.Question](e)
+			var q history.Question
+			if q, err = history.Body[history.Question](e); err == nil && q.Effect != "" {
+				r.questions = append(r.questions, question{pos, e.Subject, q.Effect})
+			}
 			r.asked++
 		case history.Unfired:
 			r.unfired++

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -11,12 +12,12 @@ import (
 // covers it, an eligible order, a case that no person has refunded. "" is
 // nothing.
 func (r *reading) missing(p history.Approval, pos int) string {
-	for _, check := range []func(history.Approval, int) string{r.unleased, r.uncovered, r.ineligible, r.refundedByHand} {
-		if lacks := check(p, pos); lacks != "" {
-			return lacks
-		}
-	}
-	return ""
+	return r.missingAt(p, looks{pos, pos, pos})
+}
+
+// missingAt is missing for a sender that looked where of says.
+func (r *reading) missingAt(p history.Approval, of looks) string {
+	return cmp.Or(r.unleased(p, of.lease), r.uncovered(p, of.lease), r.ineligible(p, of.facts), r.refundedByHand(p, of.facts))
 }
 
 // lost says whether something that the approval needs, once there, was gone at

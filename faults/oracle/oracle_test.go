@@ -445,3 +445,53 @@ func TestAVerdictNamesAllThatBroke(t *testing.T) {
 		t.Errorf("judged %v by %v: %v", v.Class, v.Broke, v.Why)
 	}
 }
+
+// TestWindow holds what counts as the window between a sender's last look and
+// its first byte to senders that did look, in the same life, at the same instant
+// (I3, I4).
+func TestWindow(t *testing.T) {
+	const effect = "e1"
+	asks := func(w *script, of string) *script {
+		w.add("service", history.Asked, history.Question{What: "order", Effect: of})
+		w.h[len(w.h)-1].Subject = "881"
+		return w
+	}
+	pays := func(w *script) *script {
+		w.look()
+		w.requests++
+		return w.add("service", history.Requested, history.Request{Order: "881", Case: "case-4471", Amount: 20_00, Effect: effect, Number: w.requests}).land(20_00)
+	}
+	told := func(w *script, doubt int) *script {
+		return w.revoking().add("principal", history.Revoked, history.Lease{Lease: "L-refund", Doubt: doubt})
+	}
+	for _, c := range []struct {
+		name, why string
+		w         *script
+		class     oracle.Class
+		window    int
+	}{
+		{"ineligible behind the look", "nobody but the service could have seen it", pays(asks(begin(t1), effect).eligible(false)), oracle.Correct, 1},
+		{"refunded by hand behind the look", "likewise", pays(asks(begin(t1), effect).byHand(20_00)), oracle.Correct, 1},
+		{"ineligible before the look", "it was there to be seen", pays(asks(begin(t1).eligible(false), effect)), oracle.Stale, 0},
+		{"a look for something else", "the agent's reading before it decided is no look of the sender's", pays(asks(begin(t1), "").eligible(false)), oracle.Stale, 0},
+		{"a look for another effect", "likewise", pays(asks(begin(t1), "e2").eligible(false)), oracle.Stale, 0},
+		{"time passed since the look", "who waits looks again", pays(asks(begin(t1), effect).eligible(false).wait(time.Second)), oracle.Stale, 0},
+		{"a look in an earlier life", "who restarts looks again", pays(asks(begin(t1), effect).eligible(false).kill().start()), oracle.Stale, 0},
+		{"revoked, and told of one in doubt", "the principal knows that it may land", pays(told(begin(t1), 1)), oracle.Correct, 1},
+		{"revoked, and told of none", "nothing was under way", pays(told(begin(t1), 0)), oracle.Unauthorized, 0},
+		{"told of one in doubt, which died", "a restart is a new dispatch", pays(told(begin(t1), 1).kill().start()), oracle.Unauthorized, 0},
+		{"told of one in doubt, a moment ago", "what was in doubt has left", pays(told(begin(t1), 1).wait(time.Second)), oracle.Unauthorized, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := oracle.Judge(c.w.tell("COMMITTED", history.SaysDone).end())
+			if v.Class != c.class || v.Window != c.window {
+				t.Errorf("judged %s with %d in the window, want %s with %d: %s: %v", v.Class, v.Window, c.class, c.window, c.why, v.Why)
+			}
+		})
+	}
+
+	twice := pays(pays(told(begin(t1), 1)))
+	if v := oracle.Judge(twice.tell("COMMITTED", history.SaysDone).end()); !slices.Contains(v.Broke, "lease-not-live") {
+		t.Errorf("a second request behind a revocation broke %v; only the one in doubt may leave", v.Broke)
+	}
+}

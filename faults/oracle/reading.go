@@ -26,7 +26,9 @@ type reading struct {
 	orders   []at[history.Order]
 	forgot   []int
 	deaths   []int
-	hung     []string
+
+	questions []question
+	hung      []string
 
 	asked, modelled, unfired int
 }
@@ -46,13 +48,53 @@ type account struct {
 // request is one request for money as the service read it.
 type request struct {
 	at[history.Request]
-	look int // the position at which its sender could last look
+	looks
+}
+
+// looks are where the sender of a request looked for the last time.
+type looks struct {
+	look  int // before-send: nothing of it had left
+	facts int // at the order
+	lease int // at its authority
+}
+
+// question is one about an order, asked for the sake of an effect.
+type question struct {
+	pos           int
+	order, effect string
+}
+
+// looksOf says where the sender of q looked last, given its last step before the
+// send and the position at which the newest process began.
+//
+// Between a look and the first byte lies a window that only the service could
+// close (I3, I4). What changes in it is right at the last look and counted as
+// the window. It is granted to a sender that did look: it asked about the order
+// for this effect, in the same life and at the same instant; or, at its
+// authority, the revocation told its principal that an effect is in doubt, which
+// is the dispatch whose request then leaves, again in the same life, at the same
+// instant, and before any other request.
+func (r *reading) looksOf(q history.Request, look, born int) looks {
+	of := looks{look, look, look}
+	within := func(pos int) bool { return born < pos && pos < look && r.at[pos] == r.at[look] }
+	for _, asked := range r.questions {
+		if within(asked.pos) && asked.order == q.Order && asked.effect == q.Effect {
+			of.facts = asked.pos
+		}
+	}
+	for _, e := range r.leases {
+		first := len(r.requests) == 0 || r.requests[len(r.requests)-1].pos < e.pos
+		if e.kind == history.Revoked && e.body.Doubt > 0 && within(e.pos) && first && of.lease == look {
+			of.lease = e.pos
+		}
+	}
+	return of
 }
 
 // landing is money that moved. A person's hand has no request.
 type landing struct {
 	at[history.Landing]
-	look int // of the request that did it; a hand's own position
+	looks // of the request that did it; a hand's own position
 }
 
 func (l landing) byHand() bool { return l.body.Request == 0 }
@@ -213,7 +255,7 @@ func (r *reading) window() int {
 			continue
 		}
 		p := a.approval(l.body.Amount)
-		if r.missing(p, l.look) == "" && r.missing(p, l.pos) != "" {
+		if r.missingAt(p, l.looks) == "" && r.missing(p, l.pos) != "" {
 			n++
 		}
 	}

@@ -38,7 +38,7 @@ func (r *reading) counted(a *account) []landing {
 	lastLook := -1
 	for _, l := range r.of(a) {
 		if !l.byHand() {
-			lastLook = max(lastLook, l.look)
+			lastLook = max(lastLook, l.facts)
 		}
 	}
 	var counted []landing
@@ -109,8 +109,9 @@ func dropped(r *reading) (found []string) {
 }
 
 // sent calls check for every landing of the column under an approved order and
-// case, with the content that landed and the position of its sender's last look.
-func (r *reading) sent(check func(history.Approval, int) string) (found []string) {
+// case, with the content that landed and the position of that last look of its
+// sender's which look picks.
+func (r *reading) sent(look func(looks) int, check func(history.Approval, int) string) (found []string) {
 	for _, l := range r.landings {
 		a := r.under(l.body.Order, l.body.Case)
 		if a == nil || l.byHand() {
@@ -118,21 +119,24 @@ func (r *reading) sent(check func(history.Approval, int) string) (found []string
 		}
 		p := a.approval(l.body.Amount)
 		p.Amount = l.body.Amount
-		if lacks := check(p, l.look); lacks != "" {
+		if lacks := check(p, look(l.looks)); lacks != "" {
 			found = append(found, fmt.Sprintf("%s: %s landed, and at the last look (%s) %s",
-				event(l.pos), cents(l.body.Amount), event(l.look), lacks))
+				event(l.pos), cents(l.body.Amount), event(look(l.looks)), lacks))
 		}
 	}
 	return found
 }
 
+func atLease(l looks) int { return l.lease }
+func atFacts(l looks) int { return l.facts }
+
 // leaseNotLive finds landings sent when no lease for them had been granted, or
 // its revocation had returned, or it had ended (I4).
-func leaseNotLive(r *reading) []string { return r.sent(r.unleased) }
+func leaseNotLive(r *reading) []string { return r.sent(atLease, r.unleased) }
 
 // leaseDoesNotCover finds landings sent under a live lease that is not for this
 // agent, case or amount, or that other effects had used up (I4).
-func leaseDoesNotCover(r *reading) []string { return r.sent(r.uncovered) }
+func leaseDoesNotCover(r *reading) []string { return r.sent(atLease, r.uncovered) }
 
 // notApproved finds landings by the column of an order, case or amount that
 // nobody approved.
@@ -152,7 +156,7 @@ func notApproved(r *reading) (found []string) {
 
 // notEligible finds landings sent when the order was no longer eligible (I3). A
 // send after a person's refund under the same case is found by moreLandings.
-func notEligible(r *reading) []string { return r.sent(r.ineligible) }
+func notEligible(r *reading) []string { return r.sent(atFacts, r.ineligible) }
 
 // neverSettled finds requests whose last answer is pending and that nobody was
 // ever told an outcome of. Beside an outcome a pending answer is an observer's.

@@ -441,7 +441,7 @@ func (s *Server) handleOrder(w http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.visit(req, 0)
-	question := history.Question{What: "order", Answer: WordUnknownOrder}
+	question := history.Question{What: "order", Answer: WordUnknownOrder, Effect: req.FormValue("effect")}
 	if s.orders[order] == nil {
 		s.host.Record(history.Asked, order, question)
 		write(w, no(http.StatusNotFound, WordUnknownOrder))
