@@ -349,6 +349,11 @@ func (s *Store) Close() error {
 // the lock on life says that nobody has it open.
 func (s *Store) shut() error {
 	var err error
+	for _, stmt := range []*sql.Stmt{s.stmts.version, s.stmts.segment, s.stmts.entries, s.stmts.insert} {
+		if stmt != nil {
+			err = errors.Join(err, stmt.Close()) // with one left the connection stays open
+		}
+	}
 	if s.conn != nil {
 		err = errors.Join(err, s.conn.Close())
 	}

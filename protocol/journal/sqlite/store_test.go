@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -9,8 +10,18 @@ import (
 	"github.com/interlock-bench/interlock-bench/protocol/journal/sqlite"
 )
 
-func TestStore(t *testing.T) {
-	journaltest.Store(t, func(t *testing.T) journal.Opener {
-		return sqlite.Opener(filepath.Join(t.TempDir(), "log", "journal.db"), sqlite.Options{Namespace: "test"})
-	})
+func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "log", "journal.db") }
+
+var suite = journaltest.Suite{
+	Place:  newPath,
+	Open:   func(place string) journal.Opener { return sqlite.Opener(place, sqlite.Options{Namespace: "test"}) },
+	Shared: true,
+	Small:  func(t testing.TB) string { return filepath.Join(journaltest.SmallDisk(t, "6m"), "log", "journal.db") },
+	ReadOnly: func(t testing.TB, place string) func() {
+		return journaltest.ReadOnlyDisk(t, filepath.Dir(filepath.Dir(place)))
+	},
 }
+
+func TestMain(m *testing.M) { os.Exit(suite.Main(m)) }
+
+func TestStore(t *testing.T) { suite.Run(t) }
