@@ -13,12 +13,15 @@ import (
 	"github.com/interlock-bench/interlock-bench/faults/oracle"
 )
 
+// StripeName is the experiment on the emulator; its files say which it was.
+const StripeName = "stripe-emulated"
+
 // Stripe is the refund at Stripe, on the local emulator of it: the target, the
 // library and the rows are those of a run against Stripe's test mode, which
 // StripeLive is.
 func Stripe() *Experiment {
 	e := &Experiment{
-		Name:  "stripe-emulated",
+		Name:  StripeName,
 		Short: "the refund at Stripe, on a local emulator of Stripe's documented behaviour",
 		Long: `A customer paid $100 by card; a case approves one $20 refund, which is made with
 Stripe's own library. The service is an emulator in this program: it answers as

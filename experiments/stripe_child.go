@@ -3,6 +3,7 @@ package experiments
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"strconv"
@@ -29,6 +30,7 @@ type stripeTask struct {
 	// Live says that the service is somewhere else, so time is the machine's.
 	Live  bool
 	Bound time.Duration // assumed of the service; 0 is the target's default
+	Lag   time.Duration // likewise
 	Limit time.Duration // for everything that the program does; 0 sets none
 }
 
@@ -63,10 +65,14 @@ func stripeWork(c *faults.Child) error {
 	if t.Drift && c.Start() > 1 {
 		service.drift = map[string]string{"start": strconv.Itoa(c.Start())}
 	}
-	return act(ctx, c, t.task, setting{
+	err = act(ctx, c, t.task, setting{
 		columns: stripeColumns, clock: o.Clock, service: service, lookup: true, key: true,
-		target: stripe.Target{Client: client, Bound: t.Bound}, propose: proposeStripe,
+		target: stripe.Target{Client: client, Bound: t.Bound, Lag: t.Lag}, propose: proposeStripe,
 	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("not settled within %v: Stripe didn't answer, or what was sent may still land: %w", t.Limit, err)
+	}
+	return err
 }
 
 // proposeStripe is the refund as the gate journals it, with what it rests on:

@@ -29,7 +29,7 @@ func stripePage(records []Record) string {
 	p("Read back from the service ten days later, for the request that the cell shows, in the gate's column. Webhooks were verified, each delivered twice and in no order; they say when to read and decide nothing. A settlement is evidence beside the receipt: a refund that the bank returned stays committed, and is not sent again.")
 	b.WriteString(r.settlements().Markdown() + "\n")
 	for _, row := range stripeRows {
-		if record, ok := r[CellID(Stripe().Name, "", row.Name, "gate")]; ok && record.Extra["receipt"] != nil {
+		if record, ok := r[CellID(StripeName, "", row.Name, "gate")]; ok && record.Extra["receipt"] != nil {
 			p("The receipt of `%s`, with its settlement:", row.Name)
 			fmt.Fprintf(&b, "```\n%s```\n\n", record.Extra["receipt"])
 		}
@@ -65,7 +65,7 @@ func stripePage(records []Record) string {
 }
 
 func (r refundRecords) stripe(row, column string) (Record, bool) {
-	record, ok := r[CellID("stripe-emulated", "", row, column)]
+	record, ok := r[CellID(StripeName, "", row, column)]
 	return record, ok
 }
 

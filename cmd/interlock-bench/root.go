@@ -62,6 +62,9 @@ the service's own ledger what came of it.
 
 	for _, e := range b.all {
 		root.AddCommand(b.experiment(e))
+		if e.Name == experiments.StripeName {
+			root.AddCommand(b.stripe(e))
+		}
 	}
 	root.AddCommand(b.run(), b.demo(), b.list(), b.check(), b.replay(), b.judge(), b.cite(), b.receipt(), b.journal(), b.man())
 	b.noteBegin(root.Commands())

@@ -116,6 +116,9 @@ func (s *Server) emit(kind string, object any, before map[string]any, by *call) 
 		}
 	}
 	s.events = append(s.events, e)
+	if s.options.Notify != nil {
+		go s.options.Notify(s.deliver(e))
+	}
 }
 
 func (s *Server) getEvent(c *call) *answer {
@@ -142,13 +145,17 @@ func (s *Server) Deliveries() []Delivery {
 	defer s.mu.Unlock()
 	var all []Delivery
 	for _, e := range s.events {
-		payload, err := json.Marshal(e)
-		if err != nil {
-			panic(err) // it is a type of this package
-		}
-		all = append(all, Delivery{e.Type, payload, s.sign(payload)})
+		all = append(all, s.deliver(e))
 	}
 	return all
+}
+
+func (s *Server) deliver(e *event) Delivery {
+	payload, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // it is a type of this package
+	}
+	return Delivery{e.Type, payload, s.sign(payload)}
 }
 
 // sign is the Stripe-Signature header: HMAC-SHA256 over the time, a dot and the

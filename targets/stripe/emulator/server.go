@@ -40,6 +40,9 @@ type Options struct {
 	RateLimit  int           // requests a second; 0 sets no limit
 	ListLag    time.Duration // how long a refund stays invisible in lists
 	Settles    time.Duration // until a pending refund settles, or one that is to fail fails; 0 is four seconds
+	// Notify is told of every event as a webhook, each in a goroutine of its own:
+	// Stripe promises no order. Nil tells nobody.
+	Notify func(Delivery)
 	// NewerEvents sends refund.created, refund.updated and refund.failed beside the
 	// events of 2023-10-16.
 	NewerEvents bool
