@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/interlock-bench/interlock-bench/faults"
 )
@@ -49,6 +50,7 @@ func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, err
 		}
 	}
 
+	began := time.Now()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(ctx, q.wake)()
@@ -75,7 +77,13 @@ func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, err
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return q.records()
+	records, err := q.records()
+	if e.Once {
+		for _, r := range records {
+			r.Extra["made"] = made(time.Since(began))
+		}
+	}
+	return records, err
 }
 
 // runTrial runs a trial. number tells it from the others of its cell.

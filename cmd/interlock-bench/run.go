@@ -62,7 +62,7 @@ func (b *bench) run() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "run [EXPERIMENT...]",
 		Short:   "run experiments and write their results; without a name, all",
-		Long:    "Run runs experiments, prints their tables and writes records and pages into\nthe folder of results. Without a name it runs all.",
+		Long:    "Run runs experiments, prints their tables and writes records and pages into\nthe folder of results. Without a name it runs all that a check runs again; what\nis made once, in minutes, is run by its name.",
 		Example: "  interlock-bench run\n  interlock-bench run refund --out /tmp/results",
 		GroupID: "experiments",
 
@@ -71,6 +71,9 @@ func (b *bench) run() *cobra.Command {
 			chosen, err := experiments.Find(b.all, args)
 			if err != nil {
 				return err
+			}
+			if len(args) == 0 {
+				chosen = slices.DeleteFunc(slices.Clone(chosen), func(e *experiments.Experiment) bool { return e.Once })
 			}
 			return b.runAll(cmd, chosen, f)
 		},

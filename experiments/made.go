@@ -1,0 +1,46 @@
+package experiments
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// made says when and on what a run was made that is not repeated: date, commit,
+// Go, machine and duration. It is no part of what is compared.
+func made(took time.Duration) string {
+	commit := "unknown"
+	changed := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				commit = s.Value[:min(len(s.Value), 12)]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changed = " with uncommitted changes"
+			}
+		}
+	}
+	return fmt.Sprintf("%s, commit %s%s, %s, %s, in %s", time.Now().UTC().Format(time.DateOnly), commit, changed,
+		runtime.Version(), machine(), took.Round(time.Second))
+}
+
+// machine is what the kernel says of it.
+func machine() string {
+	m := fmt.Sprintf("%s/%s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return m
+	}
+	for line := range bytes.Lines(info) {
+		name, value, ok := strings.Cut(string(line), ":")
+		if ok && strings.TrimSpace(name) == "model name" {
+			return m + ", " + strings.TrimSpace(value)
+		}
+	}
+	return m
+}
