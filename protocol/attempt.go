@@ -212,9 +212,7 @@ func (w *work) standing() Status {
 	return Status{Final: NotYetSent}
 }
 
-// refuse records a refusal; one that turns a proposal away only once (W2). The
-// log takes any REFUSED for an outcome, so behind one that is none the decision
-// in force is recorded again: else a damaged tail could hide its attempt.
+// refuse records a refusal; one that turns a proposal away only once (W2).
 func (g *Gate) refuse(ctx context.Context, w *work, s *stop) error {
 	b := w.refusal(s)
 	entries, err := g.journal.Update(context.WithoutCancel(ctx), func(journal.Head) ([]journal.Entry, error) {
@@ -222,11 +220,10 @@ func (g *Gate) refuse(ctx context.Context, w *work, s *stop) error {
 		if s.once && e != nil && e.said[b.saying()] {
 			return nil, nil
 		}
-		refusal := []body{{journal.Refused, b}}
-		if s.once && e != nil && e.open() && e.decision != nil {
-			refusal = append(refusal, body{journal.Proposed, *e.decision})
+		if s.once {
+			return records(w.id, body{journal.Conflicted, b})
 		}
-		return records(w.id, refusal...)
+		return records(w.id, body{journal.Refused, b})
 	})
 	if err == nil && len(entries) > 0 {
 		g.Trace.At(PointOutcomeDurable, w.id.String())
@@ -236,7 +233,7 @@ func (g *Gate) refuse(ctx context.Context, w *work, s *stop) error {
 
 func (w *work) refusal(s *stop) refusedBody {
 	b := refusedBody{
-		Reason: s.status.Reason, Ends: !s.once, Agent: w.proposal.Agent, Lease: w.proposal.Lease,
+		Reason: s.status.Reason, Agent: w.proposal.Agent, Lease: w.proposal.Lease,
 		Digest: w.digest, Why: s.why, Read: w.read, Absence: w.absence,
 	}
 	if s.once {

@@ -238,10 +238,6 @@ func (b *receipt) add(e journal.Entry) error {
 		if err != nil {
 			return err
 		}
-		if !r.Ends {
-			b.TurnedAway = append(b.TurnedAway, TurnedAway{e.Seq, e.Time, r.Reason, r.Agent, r.Lease, r.Effect})
-			return nil
-		}
 		if r.Absence != nil {
 			b.close("not landed")
 			b.assume(r.Absence)
@@ -256,6 +252,13 @@ func (b *receipt) add(e journal.Entry) error {
 		}
 		b.ended = &r
 		b.Status = Status{Final: Refused, Reason: r.Reason}
+
+	case journal.Conflicted:
+		r, err := bodyOf[refusedBody](e)
+		if err != nil {
+			return err
+		}
+		b.TurnedAway = append(b.TurnedAway, TurnedAway{e.Seq, e.Time, r.Reason, r.Agent, r.Lease, r.Effect})
 
 	case journal.Ambiguous:
 		b.Status, b.Question = Status{Final: Ambiguous}, &e.Hash

@@ -75,7 +75,6 @@ type (
 	}
 	refusedBody struct {
 		Reason   Reason         `json:"reason"`
-		Ends     bool           `json:"ends"` // it ends the decision; false: it turned a proposal away and settles nothing
 		Attempt  *journal.Token `json:"attempt,omitempty"`
 		Agent    string         `json:"agent"`
 		Lease    string         `json:"lease"`

@@ -386,7 +386,7 @@ func TestW02AnAgentInALoopAddsNothing(t *testing.T) {
 	for range 5 {
 		r.want(r.submit(r.proposal("case-1", 30)), "REFUSED:conflicting_payload", 1)
 	}
-	want := []journal.Kind{journal.Proposed, journal.Authorized, journal.Dispatched, journal.Committed, journal.Refused}
+	want := []journal.Kind{journal.Proposed, journal.Authorized, journal.Dispatched, journal.Committed, journal.Conflicted}
 	if got := r.kinds(id("case-1")); !slices.Equal(got, want) {
 		t.Errorf("entries %v, want %v", got, want)
 	}

@@ -187,15 +187,18 @@ func (s *state) fold(e *effect, n journal.Entry) error {
 		if err != nil {
 			return err
 		}
-		if !b.Ends {
-			if e.said == nil {
-				e.said = map[journal.Hash]bool{}
-			}
-			e.said[b.saying()] = true
-			return nil
-		}
 		e.settle(Refused, "", b.Reason)
 		e.rejected = e.rejected || b.Rejected
+
+	case journal.Conflicted:
+		b, err := bodyOf[refusedBody](n)
+		if err != nil {
+			return err
+		}
+		if e.said == nil {
+			e.said = map[journal.Hash]bool{}
+		}
+		e.said[b.saying()] = true
 
 	case journal.Ambiguous:
 		e.final, e.question = Ambiguous, n.Hash

@@ -20,7 +20,7 @@ const (
 	Fenced     Kind = 9  // a fence is about to be asked for; its position is the token
 	TakenOver  Kind = 10 // a claim changed hands without proof of death
 	Resolved   Kind = 11 // a person settled what was ambiguous
-	Conflicted Kind = 12 // another payload for it was refused; settles nothing
+	Conflicted Kind = 12 // a proposal was turned away: other content, or too late; settles nothing
 
 	Granted Kind = 32 // a principal granted a lease
 	Revoked Kind = 33 // a principal revoked one
