@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -21,7 +20,5 @@ var suite = journaltest.Suite{
 		return journaltest.ReadOnlyDisk(t, filepath.Dir(filepath.Dir(place)))
 	},
 }
-
-func TestMain(m *testing.M) { os.Exit(suite.Main(m)) }
 
 func TestStore(t *testing.T) { suite.Run(t) }
