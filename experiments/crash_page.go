@@ -59,12 +59,12 @@ func crashPage(name string, once bool, records []Record) string {
 	total := sweepCount(records)
 	if once {
 		p("# Every crash point")
-		p("Made by `interlock-bench %s --seed %s`: %s. A run of all %d trials is not repeated by a check; `results/crash_points_slice.md` is a part of it that is, trial for trial.",
+		p("Made by `interlock-bench %s --seed %s`: %s. A run of all %d trials is not repeated by a check; `results/crash_points_slice.md` is a part of it that is.",
 			name, indexRecords(records).seed(), madeOf(records), total.trials)
 	} else {
 		p("# Every crash point: the part that every check runs again")
-		p("Made by `interlock-bench %s --seed %s`: of every %d or more trials that follow from one, the %d that the seed picks for each table. The whole sweep is `results/crash_points.md`.",
-			name, indexRecords(records).seed(), perTable, perTable)
+		p("Made by `interlock-bench %s --seed %s`: of the trials that follow from one, the seed picks %d for each table; there are %d in all. The whole sweep is `results/crash_points.md`.",
+			name, indexRecords(records).seed(), perTable, total.trials)
 	}
 	p("A row is run once without a kill; then it is run again for every point that it passed, with a kill there (SIGKILL, while the process stands at the point), and for every change of the world there: the lease revoked, the order made ineligible, $20 refunded by hand. After each single kill each change is also made before the restart, and one more: the service forgets its keys and 25 hours pass. For the gate every single kill is followed by a second at every point passed after the restart, so that recovery is killed too. Everything that writes a journal runs on both kinds of file, one that keeps what was written at a kill and one that loses what was not synced.")
 	p("✅ held · ❌ violated · ⚠️ held, and a person must look · — not judged, or the fault did not fire")
