@@ -70,7 +70,11 @@ func TestB04ARetryIsJudgedOnTheFactsFirstRecorded(t *testing.T) {
 	r.grant(lease("L-second"))
 	p := r.proposal("case-1", 20)
 	p.Lease = "L-second"
-	r.want(r.submit(p), "COMMITTED", 1) // a new authority brings its own
+	r.once("gate/proposed", func() { r.service.set("refunded", "30") })
+	r.want(r.submit(p), "REFUSED:stale_premise", 0)                        // a new authority brings its own
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:stale_premise", 0) // and takes nothing off the first one's
+	r.service.set("refunded", "20")
+	r.want(r.submit(p), "COMMITTED", 1)
 }
 
 func TestB09AnotherPayloadCantWinARace(t *testing.T) {
