@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/interlock-bench/interlock-bench/experiments"
+	"github.com/interlock-bench/interlock-bench/experiments/mutant"
+)
+
+// root is the module's root.
+const root = "../.."
+
+// documents are the README and the pages of docs, by their path from the root.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	pages, err := filepath.Glob(root + "/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, path := range append(pages, root+"/README.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = string(text)
+	}
+	return texts
+}
+
+// block is a fenced block of shell commands, with the comment before it that
+// takes it out of the test and says why.
+var block = regexp.MustCompile("(?ms)^(<!-- not run: [^\n]+ -->\n)?```sh\n(.*?)^```$")
+
+// TestDocumentedCommandsRun runs the shell commands of each document, one block
+// after the other in one folder, with this command in place of the clone's.
+func TestDocumentedCommandsRun(t *testing.T) {
+	records, err := os.ReadFile(root + "/results/refund.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range documents(t) {
+		t.Run(strings.ReplaceAll(name, "/", "_"), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "results"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "results/refund.jsonl"), records, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range block.FindAllStringSubmatch(text, -1) {
+				if b[1] != "" {
+					continue
+				}
+				commands := strings.ReplaceAll(b[2], "go run ./cmd/interlock-bench", "interlock-bench")
+				sh := exec.CommandContext(t.Context(), "sh", "-euc", commands)
+				sh.Dir = dir
+				if out, err := sh.CombinedOutput(); err != nil {
+					t.Errorf("%s: %v\n%s\n%s", name, err, commands, out)
+				}
+			}
+		})
+	}
+}
+
+// TestClaims holds every line of docs/claims.md to its document and to what holds
+// it, and every rule that is built to a line.
+func TestClaims(t *testing.T) {
+	texts := documents(t)
+	tests := testNames(t)
+	cells := map[string]bool{}
+	for _, e := range experiments.All() {
+		for _, c := range e.Cells {
+			cells[c.ID(e.Name)] = true
+		}
+	}
+	mutants := map[string]bool{}
+	for _, m := range mutant.Broken {
+		mutants[m.Name] = true
+	}
+	line := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.+) \\| (.+) \\|$")
+	holder := regexp.MustCompile("(mutant )?`([^`]+)`")
+	claims := line.FindAllStringSubmatch(texts["docs/claims.md"], -1)
+	if len(claims) < 20 {
+		t.Fatalf("only %d claims were found", len(claims))
+	}
+	for _, c := range claims {
+		where, claim, held := c[1], c[2], c[3]
+		if !strings.Contains(words(texts[where]), words(claim)) {
+			t.Errorf("%s doesn't say: %s", where, claim)
+		}
+		holders := holder.FindAllStringSubmatch(held, -1)
+		if len(holders) == 0 {
+			t.Errorf("nothing holds: %s", claim)
+		}
+		for _, h := range holders {
+			name := h[2]
+			switch {
+			case h[1] != "" && !mutants[name]:
+				t.Errorf("no mutant is called %s, which holds: %s", name, claim)
+			case h[1] == "" && strings.Contains(name, "/") && !cells[name]:
+				t.Errorf("no cell is called %s, which holds: %s", name, claim)
+			case h[1] == "" && !strings.Contains(name, "/") && !tests[name]:
+				t.Errorf("no test is called %s, which holds: %s", name, claim)
+			}
+		}
+	}
+	for _, rule := range rules.FindAllStringSubmatch(texts["docs/contract.md"], -1) {
+		if built := rule[2] == ""; built && !strings.Contains(texts["docs/claims.md"], "**"+rule[1]+"** ") {
+			t.Errorf("no line of claims.md is about %s", rule[1])
+		}
+	}
+}
+
+func words(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// rules are those of the contract's first page; the second group is that one is
+// not built.
+var rules = regexp.MustCompile(`(?m)^- \*\*(I[0-9]+)\*\*(†?) (.+)$`)
+
+// testNames are the functions in the module's test files that go test knows.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	walk(t, func(path string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				for _, kind := range []string{"Test", "Fuzz", "Example"} {
+					if strings.HasPrefix(f.Name.Name, kind) {
+						names[f.Name.Name] = true
+					}
+				}
+			}
+		}
+	})
+	return names
+}
+
+// walk calls f for every file of the tree that isn't hidden.
+func walk(t *testing.T, f func(path string)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root:
+			return fs.SkipDir
+		case d.Type().IsRegular():
+			f(path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPageOneIsShort holds the contract's first page to one sentence of at most
+// twenty words a rule, and to all fourteen.
+func TestPageOneIsShort(t *testing.T) {
+	found := rules.FindAllStringSubmatch(documents(t)["docs/contract.md"], -1)
+	if len(found) != 14 {
+		t.Errorf("there are %d rules", len(found))
+	}
+	for _, rule := range found {
+		if n := len(strings.Fields(rule[3])); n > 20 || strings.Count(rule[3], ".") != 1 {
+			t.Errorf("%s has %d words: %s", rule[1], n, rule[3])
+		}
+	}
+}
+
+// TestCitedNumbersExist holds every number that code or documents cite to what
+// defines it: rules and counterexamples to the contract, rows to the doc comments
+// of Submit and Recover.
+func TestCitedNumbersExist(t *testing.T) {
+	defined := map[string]bool{}
+	contract := documents(t)["docs/contract.md"]
+	for _, rule := range rules.FindAllStringSubmatch(contract, -1) {
+		defined[rule[1]] = true
+	}
+	_, two, _ := strings.Cut(contract, "# Page two")
+	for _, c := range regexp.MustCompile(`\bC[0-9]+\b`).FindAllString(two, -1) {
+		defined[c] = true
+	}
+	for _, of := range []struct{ file, method string }{{"submit.go", "Submit"}, {"recover.go", "Recover"}} {
+		for _, row := range regexp.MustCompile(`(?m)^\t([SR][0-9]+b?) `).FindAllStringSubmatch(docOf(t, root+"/protocol/"+of.file, of.method), -1) {
+			defined[row[1]] = true
+		}
+	}
+	for _, want := range []string{"I1", "I14", "C1", "S1", "S1b", "S18", "R1", "R8"} {
+		if !defined[want] {
+			t.Errorf("%s is defined nowhere", want)
+		}
+	}
+	cited := regexp.MustCompile(`(?:^|[ (,"])([ISRC][0-9]{1,2}b?)(?:[ ),.;:"]|$)`)
+	walk(t, func(path string) {
+		ours := strings.HasPrefix(path, root+"/protocol/") || strings.HasPrefix(path, root+"/docs/") || strings.HasPrefix(path, root+"/experiments/") ||
+			strings.HasPrefix(path, root+"/faults/") || path == root+"/README.md"
+		if ext := filepath.Ext(path); !ours || ext != ".go" && ext != ".md" {
+			return
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range bytes.Split(text, []byte("\n")) {
+			_, comment, has := bytes.Cut(line, []byte("//"))
+			if filepath.Ext(path) == ".go" {
+				if !has {
+					continue
+				}
+				line = comment
+			}
+			// Neighbours share what stands between them, so each is looked for by itself.
+			for _, word := range bytes.Fields(line) {
+				if c := cited.FindSubmatch(word); c != nil && !defined[string(c[1])] {
+					t.Errorf("%s:%d cites %s, which nothing defines", path, i+1, c[1])
+				}
+			}
+		}
+	})
+}
+
+// docOf is the doc comment of a method.
+func docOf(t *testing.T, path, method string) string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && f.Name.Name == method {
+			return f.Doc.Text()
+		}
+	}
+	t.Fatalf("%s has no method %s", path, method)
+	return ""
+}
+
+// TestExitCodesAreDocumented compares the page's table with the one that help is
+// made from.
+func TestExitCodesAreDocumented(t *testing.T) {
+	page := documents(t)["docs/formats.md"]
+	rows := regexp.MustCompile(`(?m)^\| ([0-9]+) \| (.+) \|$`).FindAllString(page, -1)
+	var want []string
+	for _, c := range exitCodes {
+		want = append(want, fmt.Sprintf("| %d | %s |", c.code, c.what))
+	}
+	if !slices.Equal(rows, want) {
+		t.Errorf("the page has\n%s\nthe command\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestRecordFieldsAreDocumented compares the fields of a committed record with
+// the page's table.
+func TestRecordFieldsAreDocumented(t *testing.T) {
+	page := documents(t)["docs/formats.md"]
+	record, err := os.ReadFile(root + "/results/refund.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, _, _ = bytes.Cut(record, []byte("\n"))
+	_, section, _ := strings.Cut(page, "## Records")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, field := range regexp.MustCompile(`[{,]"([a-z_]+)":`).FindAllSubmatch(record, -1) {
+		if name := "`" + string(field[1]) + "`"; name != "`file`" && !strings.Contains(section, name) {
+			t.Errorf("the page doesn't say what %s is", name)
+		}
+	}
+}
