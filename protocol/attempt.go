@@ -67,6 +67,7 @@ type outcome struct {
 	status Status
 	retry  time.Duration
 	owner  string
+	since  time.Time
 	err    error
 	on     bool  // another attempt is unsettled: recovery goes on at R3
 	stop   *stop // why nothing was dispatched

@@ -67,6 +67,7 @@ type Result struct {
 	Payload    json.RawMessage // as journaled; nil where nothing is
 	RetryAfter time.Duration   // 0: now, or never, by Status
 	Owner      string          // IN_FLIGHT: who holds the claim, where somebody does
+	Since      time.Time       // IN_FLIGHT: since when Owner holds it; zero where unknown
 	Err        error           // NOT_SENT, UNRESOLVED: what stood in the way
 	Receipt    Receipt
 	Recovered  Status // what an inline recovery did before this call was judged; zero where none ran
@@ -316,7 +317,7 @@ func (g *Gate) entries(ctx context.Context, id journal.ID) (list []journal.Entry
 
 // result makes the answer to a caller of where the effect stands.
 func (g *Gate) result(ctx context.Context, id journal.ID, o outcome) (Result, error) {
-	r := Result{Effect: id, Status: o.status, RetryAfter: o.retry, Owner: o.owner, Err: o.err}
+	r := Result{Effect: id, Status: o.status, RetryAfter: o.retry, Owner: o.owner, Since: o.since, Err: o.err}
 	entries, err := g.entries(context.WithoutCancel(ctx), id)
 	if err != nil || len(entries) == 0 {
 		return r, err

@@ -120,7 +120,7 @@ func (g *Gate) work(p Proposal) (*work, error) {
 
 // busy is S1 and R1.
 func (g *Gate) busy(held *journal.HeldError, can Capabilities) outcome {
-	return outcome{status: Status{Final: InFlight}, owner: held.Owner, retry: max(can.ClientTimeout, time.Second)}
+	return outcome{status: Status{Final: InFlight}, owner: held.Owner, since: held.Since, retry: max(can.ClientTimeout, time.Second)}
 }
 
 // answer gives the answer of S2 to S5, where one of them applies.

@@ -10,7 +10,7 @@ import (
 // damagedTail reports whether the WAL shows a commit behind the last one that
 // SQLite will read: a frame of this WAL whose header says that a transaction
 // ends with it. SQLite cuts there and says nothing. What a process that was
-// killed left unfinished has no such frame.
+// killed left unfinished has no such frame, or the file ends within it.
 //
 // The format is in SQLite's documentation, "WAL-mode File Format". A frame whose
 // header lost one of its two salts still counts; stale frames of the WAL's
@@ -47,7 +47,7 @@ func damagedTail(path string) (offset int64, damaged bool, err error) {
 		switch {
 		case intact && ends:
 			good = at + size
-		case !intact && ends && (same1 || same2):
+		case !intact && ends && len(f) == size && (same1 || same2):
 			return int64(good), true, nil
 		}
 	}
