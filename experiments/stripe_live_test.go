@@ -1,7 +1,9 @@
 package experiments_test
 
 import (
+	"bytes"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -253,5 +255,41 @@ func TestStripeLivePage(t *testing.T) {
 	}
 	if ran := strings.Contains(string(page), "Run against Stripe's test mode from "); !ran && string(page) != experiments.LiveNobody {
 		t.Errorf("results/%s is neither the page of a run against Stripe nor the one that says that nobody has run it", experiments.LiveFile)
+	}
+}
+
+// The key is in no history, no journal and no record of a trial.
+func TestStripeKeyIsKeptNowhere(t *testing.T) {
+	keep := t.TempDir()
+	records, err := experiments.Run(t.Context(), experiments.Stripe(), experiments.Filter{Rows: []string{"crash_before_ack"}, Columns: []string{"gate", "hand-check"}}, experiments.Options{Keep: keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := experiments.EncodeRecords(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string][]byte{"the records": encoded}
+	err = filepath.WalkDir(keep, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		texts[path], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	journals := 0
+	for name, text := range texts {
+		if bytes.Contains(text, []byte("sk_test_")) {
+			t.Errorf("%s holds the key", name)
+		}
+		if bytes.Contains(text, []byte(stripe.MetaEffect)) {
+			journals++ // Stripe's answer is in it
+		}
+	}
+	if journals == 0 {
+		t.Error("no journal was looked at")
 	}
 }
