@@ -41,7 +41,7 @@ func Store(t *testing.T, fresh func(t *testing.T) journal.Opener) {
 }
 
 // Effect is a distinct id for each n.
-func Effect(n int) journal.ID { return journal.ID{0xef, byte(n >> 16), byte(n >> 8), byte(n)} }
+func Effect(n int) journal.ID { return journal.ID{0xef, byte(n >> 8), byte(n), byte(n >> 16)} }
 
 func open(t *testing.T, o journal.Opener, apply func(journal.Entry) error) journal.Store {
 	t.Helper()
