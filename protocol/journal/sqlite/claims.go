@@ -30,7 +30,8 @@ const (
 	noteTries  = 16
 
 	claimBits = 62
-	lifeByte  = 1 << claimBits // an opening shares it from begin to end, and holds it alone while it is the only one
+	lifeByte  = 1 << claimBits // an opening shares it from begin to end, and begins alone where it is the only one
+	// The byte behind it that has an opening's number is locked while that lives.
 )
 
 // claims are the claims of one opening.
@@ -196,14 +197,20 @@ func (s *Store) Claim(ctx context.Context, effect journal.ID) (*journal.Claim, e
 	return journal.NewClaim(effect, true, func() { s.claims.release(effect) }), nil
 }
 
-// heldBy is the error of what the writer of n holds.
+// heldBy is the error of what the writer of n holds. A note that a dead process
+// left names nobody.
 func (s *Store) heldBy(what string, n *note) error {
 	e := &journal.HeldError{What: what, Owner: "an unknown process"}
-	if n.opening != 0 {
+	if n.opening != 0 && (n.opening == s.opening || s.lives(n.opening)) {
 		e.Since = n.since
 		if h, err := s.holder(n.opening); err == nil {
 			e.Owner = h.String()
 		}
 	}
 	return e
+}
+
+func (s *Store) lives(opening uint64) bool {
+	locked, err := s.claims.file.Locked(lifeByte + int64(opening))
+	return locked && err == nil
 }

@@ -333,6 +333,12 @@ func (s *Store) raise(synced head, torn bool, offset int64) error {
 		s.epoch++
 	}
 	s.opening = s.segment
+	if _, err := s.claims.file.Lock(lifeByte+int64(s.opening), false); err != nil {
+		return err
+	}
+	if err := s.claims.file.WriteAt(note{opening: s.opening, since: s.now()}.encode(), writerNote); err != nil {
+		return err
+	}
 	h := head{seq: s.at.seq, hash: s.at.hash, segment: s.segment, torn: torn}
 	if err := s.writeSyncedHead(h); err != nil {
 		return err
