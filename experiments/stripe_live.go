@@ -271,6 +271,9 @@ func LivePage(r LiveReport, with string) string {
 		where, r.Started.Format(time.RFC3339), r.Ended.Format(time.RFC3339), with, api.APIVersion, api.ClientVersion)
 	p("Each cell is a test payment of $100 and real processes killed by SIGKILL, judged from Stripe's own list of the payment's refunds. The ids can be looked up in the dashboard, in test mode; everything carries metadata that begins with `interlock`, of run `%s`.", r.Run)
 	p("`crash_before_ack` is killed when the answer has been read and before anything of it is recorded: no point inside Stripe can be held. The gate counts a refund that isn't found as not made after %v, which is this run's assumption.", r.Bound)
+	if !r.Whole {
+		p("Some cells only: the others were not asked for.")
+	}
 	b.WriteString(r.Table().Markdown())
 	return b.String()
 }
