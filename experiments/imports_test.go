@@ -33,7 +33,7 @@ var mayImport = []struct {
 	{"faults", []string{"protocol/trace", "protocol/clock", "protocol/journal", "faults/history"}},
 	{"experiments/table", nil},
 	{"experiments/mutant", nil},
-	{"experiments/story", []string{"experiments", "experiments/table", "faults/…", "protocol", "protocol/…", "targets/sim"}},
+	{"experiments/story", []string{"experiments", "experiments/table", "faults/…", "protocol", "protocol/…", "targets/…"}},
 	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table"}},
 	{"cmd/interlock-bench", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments", "experiments/…"}},
 }

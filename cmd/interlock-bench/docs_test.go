@@ -292,3 +292,17 @@ func TestRecordFieldsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// TestPagesSayHowTheyWereMade looks for the command and the seed on each page of
+// results that has records.
+func TestPagesSayHowTheyWereMade(t *testing.T) {
+	for _, e := range experiments.All() {
+		page, err := os.ReadFile(experiments.FilesOf(root+"/results", e).Page)
+		if err != nil {
+			continue // check says so
+		}
+		if !bytes.Contains(page, []byte("`interlock-bench "+e.Name+" --seed ")) {
+			t.Errorf("the page of %s doesn't say by which command and seed it was made", e.Name)
+		}
+	}
+}

@@ -77,7 +77,7 @@ func (b *bench) judgeAll(files []experiments.KeptFile, format string) error {
 		return &exit{exitUnjudged, fmt.Sprintf("not judged: %d of %d", len(notes), len(files))}
 	}
 	if format == tableFormats()[0] {
-		fmt.Fprintf(b.stdout, "\n%d stored histories, judged as when they were stored\n", len(files))
+		fmt.Fprintf(b.stdout, "\n%d judged as when stored\n", len(files))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -257,6 +258,33 @@ func TestHelpIsComplete(t *testing.T) {
 		for _, c := range append(c.Commands(), c) {
 			if c.Short == "" || c.Long == "" || c.Example == "" {
 				t.Errorf("%s has no short help, no long help or no example", c.CommandPath())
+			}
+		}
+	}
+}
+
+// TestHelpFitsItsTerminal prints every help at two widths.
+func TestHelpFitsItsTerminal(t *testing.T) {
+	for _, width := range []int{60, 80} {
+		t.Setenv("COLUMNS", strconv.Itoa(width))
+		var stdout bytes.Buffer
+		b := &bench{all: experiments.All(), stdout: &stdout}
+		root := b.root()
+		for _, c := range append(root.Commands(), root) {
+			for _, c := range append(c.Commands(), c) {
+				stdout.Reset()
+				if err := c.Help(); err != nil {
+					t.Fatal(err)
+				}
+				for line := range strings.Lines(stdout.String()) {
+					line = strings.TrimSuffix(line, "\n")
+					if utf8.RuneCountInString(line) > width && !strings.Contains(c.Example, line) {
+						t.Errorf("%s, %d columns: %q", c.CommandPath(), width, line)
+					}
+				}
+				if !strings.Contains(stdout.String(), c.Example) {
+					t.Errorf("%s: the examples aren't as they were:\n%s", c.CommandPath(), stdout.String())
+				}
 			}
 		}
 	}

@@ -59,6 +59,7 @@ the service's own ledger what came of it.
 		return experiments.CheckName("command", args[0], names)
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetHelpFunc(b.help)
 
 	for _, e := range b.all {
 		root.AddCommand(b.experiment(e))

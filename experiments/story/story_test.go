@@ -16,6 +16,7 @@ import (
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
 	"github.com/interlock-bench/interlock-bench/targets/sim"
+	"github.com/interlock-bench/interlock-bench/targets/stripe/emulator"
 )
 
 // TestMain is also the columns under test: a trial starts this binary again.
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 // TestEveryPointIsSaidInWords holds every declared point to a sentence that is
 // more than its name.
 func TestEveryPointIsSaidInWords(t *testing.T) {
-	for _, points := range [][]trace.Point{protocol.Points(), journal.Points(), sim.Points(), sim.ClientPoints(), {"started", "decided", "told"}} {
+	for _, points := range [][]trace.Point{protocol.Points(), journal.Points(), sim.Points(), sim.ClientPoints(), emulator.Points(), {"started", "decided", "told"}} {
 		for _, p := range points {
 			h := history.History{{N: 1, Who: "worker#1", Kind: history.Passed, Point: p}}
 			parts := story.Tell(h, story.Every)

@@ -13,6 +13,7 @@ import (
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
 	"github.com/interlock-bench/interlock-bench/targets/sim"
+	"github.com/interlock-bench/interlock-bench/targets/stripe/emulator"
 )
 
 // Detail is how much a story tells.
@@ -33,6 +34,11 @@ var pointWords = map[trace.Point]struct {
 	"started": {"runs, and has opened nothing yet", Every},
 	"decided": {"the agent has read the facts and decided", Most},
 	"told":    {"the caller has its answer", Every},
+
+	emulator.RequestRead: {"a whole request was read", Every},
+	emulator.Accepted:    {"accepted: its endpoint runs, and its key is in use", Every},
+	emulator.Applied:     {"the refund exists; no answer was written", Every},
+	emulator.AnswerReady: {"the answer is ready; nothing of it was written", Every},
 
 	sim.BeforeSend:    {"connected; the first byte leaves next", Most},
 	sim.ReplyReceived: {"has read the whole answer", Most},

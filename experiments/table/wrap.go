@@ -12,7 +12,8 @@ const narrowest = 40
 // longer than width, and begins the further ones with indent spaces. A word that
 // is longer than a line is broken inside. A width below 40 counts as 40.
 func Wrap(line string, indent, width int) string {
-	return wrap(line, min(indent, narrowest/2), max(width, narrowest))
+	width = max(width, narrowest)
+	return wrap(line, min(indent, width/2), width)
 }
 
 func wrap(line string, indent, width int) string {
