@@ -60,10 +60,10 @@ var stripeRows = []stripeRow{
 	// charge_disputed.
 	{Row: faults.Row{Name: "chargeback_during_outage", Group: "stripe", What: "Killed before the send; the cardholder's bank takes the whole payment back; restarted.",
 		Faults: killBeforeSend, Outage: []string{"chargeback"}, Submits: []int64{2000}}, page: "Error codes"},
-	// A dispute over the full amount can follow a partial refund: "How disputes
-	// work". The refund stays made.
+	// A dispute over the full amount can follow a partial refund, as an article of
+	// Stripe's support says. The refund stays made.
 	{Row: faults.Row{Name: "chargeback_after_commit", Group: "stripe", What: "The refund is made and told; then the bank takes the whole payment back.",
-		Faults: []faults.Fault{{What: "chargeback", At: pointTold, Passage: 1}}, Submits: []int64{2000}}, page: "How disputes work"},
+		Faults: []faults.Fault{{What: "chargeback", At: pointTold, Passage: 1}}, Submits: []int64{2000}}, page: "Dispute for full charge amount after a partial refund was issued"},
 	// While the first request under a key runs, a repeat is a 409: "Advanced error
 	// handling".
 	{Row: faults.Row{Name: "in_progress", Group: "stripe", What: "Killed while Stripe still works on the request, which takes ten seconds more; the repeat is answered with 409.",

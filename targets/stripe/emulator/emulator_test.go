@@ -254,7 +254,7 @@ func TestFailedRefundGivesItsMoneyBack(t *testing.T) {
 	}
 }
 
-// Disputes ("How disputes work", "The Dispute object").
+// Disputes ("The Dispute object", "Testing").
 func TestDisputes(t *testing.T) {
 	for _, tc := range []struct {
 		why, card  string

@@ -45,9 +45,9 @@ func (d *dispute) object() *disputeObject {
 	}
 }
 
-// dispute opens one over the whole charge, also after a partial refund ("How
-// disputes work"). Refunds that are pending fail ("The Refund object",
-// failure_reason). The lock is held.
+// dispute opens one over the whole charge, also after a partial refund ("Dispute
+// for full charge amount after a partial refund was issued"). Refunds that are
+// pending fail ("The Refund object", failure_reason). The lock is held.
 func (s *Server) dispute(p *payment, status string) {
 	d := &dispute{id: s.newID("dp"), payment: p, status: status, created: s.host.Now().Unix()}
 	s.disputes, p.disputed = append(s.disputes, d), d

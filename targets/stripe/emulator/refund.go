@@ -275,7 +275,7 @@ func (s *Server) refundable(a *attempt) (*payment, *answer) {
 	p := s.payment(id)
 	amount, _, _ := a.whole("amount")
 	switch {
-	case p.chargedBack(): // "Error codes", charge_disputed; an inquiry can be refunded ("Dispute the charge")
+	case p.chargedBack(): // "Error codes", charge_disputed; an inquiry can be refunded ("The Dispute object", is_charge_refundable)
 		return nil, invalid("charge_disputed", "", "Charge %s has been charged back; cannot issue a refund.", p.charge)
 	case p.rest() == 0: // "Error codes", charge_already_refunded
 		return nil, invalid("charge_already_refunded", "", "Charge %s has already been refunded.", p.charge)
@@ -406,8 +406,7 @@ func (s *Server) updateRefund(c *call) *answer {
 // cancelRefund cancels what waits for the customer ("Cancel a refund").
 func (s *Server) cancelRefund(c *call) *answer { return s.end(c, "canceled", "") }
 
-// expireRefund is the test helper that lets such a refund fail ("Expire a
-// pending refund").
+// expireRefund lets such a refund fail, for tests ("Expire a pending refund").
 func (s *Server) expireRefund(c *call) *answer { return s.end(c, "failed", "expired_or_canceled_card") }
 
 func (s *Server) end(c *call, status, why string) *answer {
