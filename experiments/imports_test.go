@@ -32,6 +32,8 @@ var mayImport = []struct {
 	{"faults/oracle", []string{"faults/history"}},
 	{"faults", []string{"protocol/trace", "protocol/clock", "protocol/journal", "faults/history"}},
 	{"experiments/table", nil},
+	{"experiments/svg", nil},
+	{"experiments/timeline", []string{"experiments", "experiments/story", "experiments/svg", "faults/…", "protocol", "targets/sim"}},
 	{"experiments/mutant", nil},
 	{"experiments/story", []string{"experiments", "experiments/table", "faults/…", "protocol", "protocol/…", "targets/…"}},
 	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table"}},

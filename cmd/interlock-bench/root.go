@@ -67,7 +67,7 @@ the service's own ledger what came of it.
 			root.AddCommand(b.stripe(e))
 		}
 	}
-	root.AddCommand(b.run(), b.demo(), b.list(), b.check(), b.replay(), b.judge(), b.cite(), b.receipt(), b.journal(), b.man())
+	root.AddCommand(b.run(), b.demo(), b.list(), b.check(), b.replay(), b.timeline(), b.judge(), b.cite(), b.receipt(), b.journal(), b.man())
 	b.noteBegin(root.Commands())
 	for _, g := range groups {
 		for _, c := range root.Commands() {

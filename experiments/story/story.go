@@ -93,7 +93,7 @@ func Text(k experiments.Kept, detail Detail, width int) string {
 		for _, l := range p.Lines {
 			told += l.To - l.From + 1
 			if l.At > now {
-				fmt.Fprintf(&b, "%*s%s\n", numbers, "", "… "+since(l.At-now)+" later")
+				fmt.Fprintf(&b, "%*s%s\n", numbers, "", "… "+Since(l.At-now)+" later")
 				now = l.At
 			}
 			n := fmt.Sprint(l.From)
@@ -130,7 +130,7 @@ func Judged(k experiments.Kept) []string {
 	said = append(said, fmt.Sprintf("What the caller was told %s with the ledger. %s for money, %s to the service in all, %s of the model.",
 		v.Answer, count(v.Attempts, "request"), count(v.Requests, "request"), count(v.ModelCalls, "answer")))
 	if v.Settled > 0 {
-		said = append(said, "From the first death to the last answer: "+since(v.Settled)+" of virtual time.")
+		said = append(said, "From the first death to the last answer: "+Since(v.Settled)+" of virtual time.")
 	}
 	return said
 }

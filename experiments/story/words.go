@@ -215,7 +215,7 @@ func declaration(d history.Declaration) string {
 func service(s history.Service) string {
 	var can []string
 	if s.DedupWindow > 0 {
-		can = append(can, "absorbs a repeated key for "+since(s.DedupWindow))
+		can = append(can, "absorbs a repeated key for "+Since(s.DedupWindow))
 	}
 	if s.Lookup {
 		can = append(can, "can be asked what landed")
@@ -223,7 +223,7 @@ func service(s history.Service) string {
 		can = append(can, "can't be asked what landed")
 	}
 	if s.LandingBound > 0 {
-		can = append(can, "applies a request within "+since(s.LandingBound)+" or never")
+		can = append(can, "applies a request within "+Since(s.LandingBound)+" or never")
 	} else {
 		can = append(can, "doesn't say how late a request may land")
 	}
@@ -248,7 +248,7 @@ func grant(l history.Lease) string {
 		s += " for " + l.Case
 	}
 	if l.Expires > 0 {
-		s += ", for " + since(l.Expires)
+		s += ", for " + Since(l.Expires)
 	}
 	if l.Replaces != "" {
 		s += ", in place of " + l.Replaces
@@ -290,9 +290,9 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// since prints a duration without the zeros behind it, in days where there are
+// Since prints a duration without the zeros behind it, in days where there are
 // several and nothing else.
-func since(d time.Duration) string {
+func Since(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= 2*day && d%day == 0 {
 		return fmt.Sprintf("%d days", d/day)
