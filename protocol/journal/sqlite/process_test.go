@@ -51,6 +51,21 @@ func child(do []string) error {
 		}
 		fmt.Println("held")
 		return nil
+	case "updates": // ten, one after another
+		s, err := sqlite.Open(path, sqlite.Options{Namespace: "test"}, nil)
+		if err != nil {
+			return err
+		}
+		for range 10 {
+			if _, err := s.Update(context.Background(), func(journal.Head) ([]journal.Entry, error) {
+				fmt.Println("decides")
+				return []journal.Entry{{Kind: journal.Granted}}, nil
+			}); err != nil {
+				return err
+			}
+			fmt.Println("told")
+		}
+		return s.Close()
 	case "gate":
 		var k gateTask
 		if err := json.Unmarshal([]byte(do[2]), &k); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -210,4 +211,39 @@ func TestAHungWriterIsNamed(t *testing.T) {
 	close(goOn)
 	all.Wait()
 	add(t, s, journal.Entry{Kind: journal.Granted})
+}
+
+// TestNothingIsToldBeforeItsSync looks at the system calls of a process: between
+// deciding and telling there is a sync, each time, and it succeeds.
+func TestNothingIsToldBeforeItsSync(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not here")
+	}
+	path, calls := newPath(t), filepath.Join(t.TempDir(), "calls")
+	cmd := exec.Command(strace, "-f", "-qq", "-e", "trace=write,fsync,fdatasync", "-o", calls, os.Args[0])
+	cmd.Env = append(os.Environ(), "SQLITE_CHILD=updates "+path, "GORACE=atexit_sleep_ms=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("strace can't trace here: %v: %s", err, out)
+	}
+	text, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, synced := 0, false
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.Contains(line, `"decides`):
+			synced = false
+		case strings.Contains(line, "sync") && strings.HasSuffix(line, "= 0\n"):
+			synced = true
+		case strings.Contains(line, `"told`):
+			if told++; !synced {
+				t.Errorf("update %d was told before its sync", told)
+			}
+		}
+	}
+	if told != 10 {
+		t.Errorf("%d updates were seen, want 10", told)
+	}
 }
