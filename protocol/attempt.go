@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func (g *Gate) within(ctx context.Context, w *work, now time.Time, f func(*facts
 	return g.authority.View(ctx, func(head journal.Head) {
 		f(&facts{
 			work: w, effect: g.state.effects[w.id], uses: g.state.uses,
-			authority: g.grants, head: head, now: now,
+			authority: g.grants, head: head, now: now, logged: g.state.logged,
 		})
 	})
 }
@@ -434,14 +435,23 @@ func (g *Gate) unsent(ctx context.Context, w *work, a Answer) (outcome, error) {
 	return o, nil
 }
 
-// evidence keeps what the target returned whole: JSON as it is, anything else as
-// a string.
+// evidence keeps what the target returned: JSON as it is, anything else as a
+// string. What is larger or deeper than a payload may be is kept as its digest,
+// its length and how it begins, so that no answer can be too much to record.
 func evidence(result json.RawMessage) json.RawMessage {
-	if len(result) == 0 || json.Valid(result) {
+	if len(result) == 0 || len(result) <= maxJSON && json.Valid(result) && depth(result) <= maxDepth {
 		return result
 	}
-	quoted, _ := json.Marshal(string(result))
-	return quoted
+	if len(result) <= maxJSON/8 && !json.Valid(result) { // quoting may take six bytes for one
+		quoted, _ := json.Marshal(string(result))
+		return quoted
+	}
+	kept, _ := json.Marshal(struct {
+		Sum    journal.Hash `json:"sha256"`
+		Bytes  int          `json:"bytes"`
+		Begins string       `json:"begins"`
+	}{sha256.Sum256(result), len(result), string(result[:min(len(result), 1024)])})
+	return kept
 }
 
 // backoff is how long to wait after the n-th try in a row that came to nothing:

@@ -49,6 +49,9 @@ func (a *Authority) Close() error { return a.store.Close() }
 // Grant records a lease. Nil means that it counts from now on: it is durable and
 // a later record proves it. A *LeaseError means that nothing was recorded.
 func (a *Authority) Grant(ctx context.Context, l Lease) error {
+	if why := l.unfit(); why != "" {
+		return &LeaseError{l.ID, why}
+	}
 	entry, err := record(journal.Granted, journal.ID{}, grantedBody{l})
 	if err != nil {
 		return err

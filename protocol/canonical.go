@@ -14,8 +14,11 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// maxJSON bounds a payload or a premise's value, in bytes.
-const maxJSON = 1 << 20
+// Bounds on a payload or a premise's value: bytes, and levels of nesting.
+const (
+	maxJSON  = 1 << 20
+	maxDepth = 1000
+)
 
 // Canonical returns the canonical form (RFC 8785) of one JSON object. Equal
 // values have equal forms: key order, white space and the spelling of a number
@@ -24,7 +27,8 @@ const maxJSON = 1 << 20
 // What two readers could take for different things is refused as a *JSONError:
 // duplicate keys, keys of one object that differ only in case, numbers that a
 // double can't hold exactly or that lie beyond 2^53, bad UTF-8, lone surrogates,
-// trailing text, anything but an object, more than a mebibyte.
+// trailing text, anything but an object, more than a mebibyte, more than a
+// thousand levels of nesting.
 func Canonical(object []byte) ([]byte, error) {
 	form, err := canonicalValue(object)
 	if err == nil && form[0] != '{' {
@@ -41,6 +45,9 @@ func canonicalValue(data []byte) ([]byte, error) {
 	if !utf8.Valid(data) {
 		return nil, &JSONError{"it is not UTF-8"}
 	}
+	if depth(data) > maxDepth {
+		return nil, &JSONError{fmt.Sprintf("it is nested more than %d levels deep", maxDepth)}
+	}
 	form, err := jcs.Transform(data)
 	if err != nil {
 		return nil, &JSONError{err.Error()}
@@ -51,6 +58,27 @@ func canonicalValue(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	return form, nil
+}
+
+// depth is how deep the brackets of a text are nested, those within its strings
+// left out.
+func depth(data []byte) (deepest int) {
+	open, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			open++
+			deepest = max(deepest, open)
+		case c == '}' || c == ']':
+			open--
+		}
+	}
+	return deepest
 }
 
 // unambiguous refuses what the canonical form would merge without a word.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +69,7 @@ type Lease struct {
 // Limit bounds one payload field. A payload without the field is not covered.
 type Limit struct {
 	Field  string          `json:"field"`            // top-level name, or names joined with dots
-	Max    string          `json:"max,omitempty"`    // decimal number, inclusive; the field must be a finite JSON number
+	Max    string          `json:"max,omitempty"`    // decimal number, inclusive; the field must be a finite JSON number and not negative
 	Equals json.RawMessage `json:"equals,omitempty"` // JSON value the field must equal
 }
 
@@ -148,25 +149,50 @@ func (p Proposal) canonical() (Proposal, error) {
 	}
 	p.Effect.Payload = payload
 	premises := make([]Premise, len(p.Premises))
+	size := len(payload)
 	for i, m := range p.Premises {
+		if slices.ContainsFunc(premises[:i], func(o Premise) bool { return o.Name == m.Name && o.Whose == m.Whose }) {
+			return p, &ProposalError{Field: m.about(), Why: "is there twice; one premise says what must hold of a fact"}
+		}
 		if premises[i], err = m.canonical(); err != nil {
 			return p, err
+		}
+		if size += len(premises[i].Seen) + len(premises[i].Want); size > maxProposal {
+			return p, &ProposalError{Field: "the proposal", Why: fmt.Sprintf("is larger than %d bytes", maxProposal)}
 		}
 	}
 	p.Premises = premises
 	return p, nil
 }
 
+// maxProposal bounds payload and premises of one proposal together, in bytes.
+const maxProposal = 4 << 20
+
+// unfitTime says what is wrong with a time that is to be journaled; "" is
+// nothing.
+func unfitTime(t time.Time) string {
+	if y := t.UTC().Year(); y < 1 || y > 9999 {
+		return "lies outside the years 1 to 9999"
+	}
+	return ""
+}
+
 func (m Premise) canonical() (Premise, error) {
 	field := fmt.Sprintf("premise %q", m.Name)
-	if m.Name == "" {
-		return m, &ProposalError{Field: "a premise", Why: "has no name"}
+	if why := unfitName(m.Name); why != "" {
+		return m, &ProposalError{Field: "the name of a premise", Why: why}
+	}
+	if why := unfitName(m.Whose); why != "" && m.Whose != "" {
+		return m, &ProposalError{Field: field, Why: "names others by a text that " + why}
 	}
 	if m.MaxAge < 0 {
 		return m, &ProposalError{Field: field, Why: "has a negative maximum age"}
 	}
 	if m.At.IsZero() {
 		return m, &ProposalError{Field: field, Why: "doesn't say when it was seen"}
+	}
+	if why := unfitTime(m.At); why != "" {
+		return m, &ProposalError{Field: field, Why: "was seen at a time that " + why}
 	}
 	switch m.Holds {
 	case Unchanged, ByTarget:

@@ -56,6 +56,7 @@ type facts struct {
 	authority *authority
 	head      journal.Head // of the authority log
 	now       time.Time
+	logged    time.Time // latest time of an entry of the journal
 }
 
 // check asks the guards of one phase.
@@ -232,10 +233,20 @@ func (p Premise) about() string {
 // keyExpired stops a resend that rests on the key where the key may be forgotten
 // (C9, C30).
 func keyExpired(f *facts) *stop {
-	if f.mode != resend || f.effect.keyEnds(f.can).After(f.now) {
+	if f.mode != resend || f.effect.keyEnds(f.can).After(later(f.now, f.logged)) {
 		return nil
 	}
 	return &stop{status: Status{Final: InFlight}, why: "the key window is over", silent: true}
+}
+
+// later is the later of two times. A window is held against the journal's latest
+// entry where the wall clock says less: a clock that was set back must not
+// bring a forgotten key to life again.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // keyEnds is when the target's promise to absorb a repeat ends, less the margin:

@@ -61,9 +61,6 @@ func (a *authority) apply(n journal.Entry) error {
 
 // admit returns nil where l may be granted now, else a *LeaseError.
 func (a *authority) admit(l Lease) error {
-	if why := l.unfit(); why != "" {
-		return &LeaseError{l.ID, why}
-	}
 	if a.grants[l.ID] != nil {
 		return &LeaseError{l.ID, "was granted before"}
 	}
@@ -171,6 +168,9 @@ func (l Limit) exceeded(payload json.RawMessage) string {
 	if !ok {
 		return fmt.Sprintf("limits %q, which is no number in the payload", l.Field)
 	}
+	if have.Sign() < 0 {
+		return fmt.Sprintf("covers %s from 0 up to %s, not %s", l.Field, l.Max, value)
+	}
 	if have.Cmp(most) > 0 {
 		return fmt.Sprintf("covers %s up to %s, not %s", l.Field, l.Max, value)
 	}
@@ -221,6 +221,8 @@ func (l Lease) unfit() string {
 		return "names no action"
 	case l.Expires.IsZero():
 		return "has no end"
+	case unfitTime(l.Expires) != "":
+		return "ends at a time that " + unfitTime(l.Expires)
 	case l.Uses < 0:
 		return "has a negative number of uses"
 	}

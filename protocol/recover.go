@@ -123,7 +123,10 @@ func (g *Gate) end(ctx context.Context, j *job) {
 func (g *Gate) step(ctx context.Context, j *job, wait bool) error {
 	o, err := g.recoverEffect(ctx, j.id)
 	if err != nil {
-		return err
+		if ctx.Err() != nil || errors.Is(err, journal.ErrPoisoned) || errors.Is(err, journal.ErrClosed) {
+			return err
+		}
+		o = unresolvedBy(err) // R8: what can't be recorded of this one doesn't stop the others
 	}
 	if j.result, err = g.result(ctx, j.id, o); err != nil {
 		return err
@@ -172,7 +175,11 @@ func (e *effect) status() Status { return Status{Final: e.final, Way: e.way, Rea
 
 // settleDoubt is R2 to R8.
 func (g *Gate) settleDoubt(ctx context.Context, w *work, e *effect) (outcome, error) {
-	applies := e.open() && !e.mismatch && !e.suspect() && e.keyEnds(w.can).After(g.Clock.Now())
+	now, err := g.latest(ctx)
+	if err != nil {
+		return outcome{status: w.standing()}, err
+	}
+	applies := e.open() && !e.mismatch && !e.suspect() && e.keyEnds(w.can).After(now)
 	again := outcome{retry: time.Second}
 	if applies && !g.doing(w.id, nil).resent { // R2
 		w.mode = resend
@@ -187,8 +194,11 @@ func (g *Gate) settleDoubt(ctx context.Context, w *work, e *effect) (outcome, er
 		w = w.after(e)
 	}
 	for {
-		if !e.canAsk(w.can, g.ClockMargin, g.Clock.Now()) { // R7
-			return g.nobodyToAsk(ctx, w, e, again, applies)
+		if now, err = g.latest(ctx); err != nil {
+			return outcome{status: w.standing()}, err
+		}
+		if !e.canAsk(w.can, g.ClockMargin, now) { // R7
+			return g.nobodyToAsk(ctx, w, e, again, applies && e.keyEnds(w.can).After(now))
 		}
 		asked, at := g.Clock.Mono(), g.Clock.Now().UTC().Round(0)
 		found, err := g.lookup(ctx, w)
@@ -206,7 +216,10 @@ func (g *Gate) settleDoubt(ctx context.Context, w *work, e *effect) (outcome, er
 		if e.mismatch {
 			return outcome{status: Status{Final: Unresolved, Reason: Mismatch}}, nil
 		}
-		if !e.canAsk(w.can, g.ClockMargin, g.Clock.Now()) { // the answer came too late to count
+		if now, err = g.latest(ctx); err != nil {
+			return outcome{status: w.standing()}, err
+		}
+		if !e.canAsk(w.can, g.ClockMargin, now) { // the answer came too late to count
 			continue
 		}
 		if w.absence = g.honest(w, e, asked, at); w.absence != nil { // R5, R6
@@ -218,6 +231,13 @@ func (g *Gate) settleDoubt(ctx context.Context, w *work, e *effect) (outcome, er
 			return o, err
 		}
 	}
+}
+
+// latest is the wall clock's time, or that of the journal's latest entry where
+// the clock says less.
+func (g *Gate) latest(ctx context.Context) (now time.Time, err error) {
+	err = g.journal.View(ctx, func(journal.Head) { now = later(g.Clock.Now(), g.state.logged) })
+	return now, err
 }
 
 // after is w as it stands once a resend came to nothing.
@@ -340,7 +360,7 @@ func (g *Gate) nobodyToAsk(ctx context.Context, w *work, e *effect, again outcom
 		return outcome{status: Status{Final: Ambiguous}}, nil
 	case e.mismatch:
 		return outcome{status: Status{Final: Unresolved, Reason: Mismatch}}, nil
-	case applies && e.keyEnds(w.can).After(g.Clock.Now()):
+	case applies:
 		g.doing(w.id, func(d *doing) { d.resent = false })
 		return outcome{status: Status{Final: InFlight}, retry: max(again.retry, time.Second), err: again.err}, nil
 	}

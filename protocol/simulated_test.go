@@ -324,7 +324,7 @@ func (c *simulatedConnection) Send(ctx context.Context, e protocol.Envelope) pro
 		s.failed[c.r.Effect], s.keys[c.r.Effect] = true, s.clock.Mono()
 		s.mu.Unlock()
 	}
-	if a.says.Outcome == protocol.Done {
+	if a.says.Outcome == protocol.Done && a.says.Result == nil {
 		a.says.Result = json.RawMessage(`{"id":"re_1","state":"succeeded"}`)
 	}
 	return a.says

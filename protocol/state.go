@@ -15,6 +15,7 @@ type state struct {
 	live    map[journal.ID]*effect // open or ambiguous
 	uses    map[string]int         // effects that hold a use, by the first lease of the line
 	loading bool                   // settled effects need no entries in memory
+	logged  time.Time              // latest time of an entry
 }
 
 func newState() *state {
@@ -88,6 +89,9 @@ func (e *effect) latest() journal.Token {
 
 // apply folds one entry.
 func (s *state) apply(n journal.Entry) error {
+	if n.Time.After(s.logged) {
+		s.logged = n.Time
+	}
 	if n.Effect.IsZero() {
 		return nil
 	}

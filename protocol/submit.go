@@ -39,7 +39,8 @@ import (
 // A nil error means that what Status says is durable. A *ProposalError, or
 // ErrUnregistered, means that nothing was recorded. Any other error comes from
 // the journal or the authority: the effect stands as Status says and as far as is
-// known, this gate sends nothing more (I11), and a gate opened anew recovers it.
+// known. After journal.ErrPoisoned this gate sends nothing more (I11), and one
+// opened anew recovers it; else Recover does, here or there.
 func (g *Gate) Submit(ctx context.Context, p Proposal) (Result, error) {
 	w, err := g.work(p)
 	if err != nil {

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -99,7 +101,7 @@ func proposal(request string) protocol.Proposal {
 // gateTask is what another process does with a gate.
 type gateTask struct {
 	Ledger  string
-	Do      string // "submit", "until-refused", "recover"
+	Do      string // "submit", "until-refused", "work", "recover"
 	Request string
 	StopAt  string // a step of the ledger at which it stands still
 }
@@ -107,8 +109,10 @@ type gateTask struct {
 func gateChild(path string, k gateTask) error {
 	in := bufio.NewReader(os.Stdin)
 	l := ledger{path: k.Ledger, step: func(step string) {
-		if step == k.StopAt {
+		if step == k.StopAt || k.Do == "work" {
 			fmt.Println(step)
+		}
+		if step == k.StopAt {
 			io.Copy(io.Discard, os.Stdin)
 		}
 	}}
@@ -141,6 +145,21 @@ func gateChild(path string, k gateTask) error {
 			fmt.Println(r.Status)
 			if r.Status.Final != protocol.Committed {
 				return nil
+			}
+		}
+	case "work": // until four requests are committed, by whomever
+		for n := 0; n < 4; {
+			fmt.Println("submits", n)
+			r, err := g.Submit(ctx, proposal(fmt.Sprint("case-", n)))
+			if err != nil {
+				return err
+			}
+			switch r.Status.Final {
+			case protocol.Committed:
+				n++
+			case protocol.InFlight, protocol.NotYetSent: // somebody is at it, or it may still land
+			default:
+				return fmt.Errorf("request %d: %s", n, r.Status)
 			}
 		}
 	case "recover":
@@ -395,4 +414,53 @@ func TestNothingIsDispatchedAfterARevocationReturned(t *testing.T) {
 	if revoked == 0 {
 		t.Error("there is no revocation in the log")
 	}
+}
+
+// TestRoundsOfTwoGates: two gates work on the same requests and one is killed,
+// wherever it has got to; nothing is lost and nothing lands twice.
+func TestRoundsOfTwoGates(t *testing.T) {
+	rounds := 10
+	if flag.Lookup("long").Value.String() == "true" {
+		rounds = 1000
+	}
+	seed := flag.Lookup("seed").Value.(flag.Getter).Get().(uint64)
+	t.Logf("run it again with -seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	ways := map[string]int{}
+	for range rounds {
+		path, l, a := desk(t)
+		k := gateTask{Ledger: l.path, Do: "work"}
+		dies, lives := worker(t, path, k), worker(t, path, k)
+		for range 1 + r.IntN(12) {
+			if dies.line() == "" {
+				break
+			}
+		}
+		dies.kill()
+		for lives.line() != "" {
+		}
+		if err := lives.cmd.Wait(); err != nil {
+			t.Fatalf("the other gate: %v", err)
+		}
+		s, _ := mustOpen(t, path, sqlite.Options{Reader: true})
+		for n := range 4 {
+			request := fmt.Sprint("case-", n)
+			once(t, path, l, request)
+			entries, err := protocol.EntriesOf(s, effect(request))
+			if err != nil {
+				t.Fatal(err)
+			}
+			receipt, err := protocol.ReceiptFromEntries(entries)
+			if err != nil || receipt.Executed.Is != protocol.Yes {
+				t.Errorf("%s: executed %s (%v)", request, receipt.Executed.Is, err)
+			}
+			ways[receipt.Status.String()]++
+		}
+		s.Close()
+		a.Close()
+		if t.Failed() {
+			break
+		}
+	}
+	t.Logf("%d rounds: %v", rounds, ways)
 }
