@@ -274,6 +274,8 @@ func (l *Log) listIfChanged() error {
 			return err
 		}
 		l.lock = lock
+	} else if err := l.lock.check(); err != nil { // whoever opens the log now writes into another file
+		return err
 	}
 	before := l.lock.info
 	if l.lock.changed() {

@@ -214,3 +214,22 @@ func TestAppendLockWaits(t *testing.T) {
 	}
 	add(t, l, journal.Entry{Kind: journal.Granted})
 }
+
+// TestAReaderNoticesAReplacedLockFile: whoever opens the log after the file was
+// removed tells it by another one, and the reader would go on as if nothing had
+// been appended.
+func TestAReaderNoticesAReplacedLockFile(t *testing.T) {
+	path := newPath(t)
+	owner, _ := mustOpen(t, path, journal.Options{Namespace: "n"})
+	add(t, owner, journal.Entry{Kind: journal.Proposed})
+	reader, _ := mustOpen(t, path, journal.Options{Mode: journal.Reader, Namespace: "n"})
+	if err := reader.View(t.Context(), func(journal.Head) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(path, "lock")); err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.View(t.Context(), func(journal.Head) {}); !errors.Is(err, journal.ErrUnsafe) {
+		t.Errorf("want ErrUnsafe, have %v", err)
+	}
+}

@@ -3,8 +3,8 @@ package journal
 import "context"
 
 // Prove returns nil when a durable later record proves that entry n is durable,
-// so that no damage to the end of the log can have n taken for a torn write
-// (C15). What must not be lost that way, a revocation or a person's decision, is
+// so that damage to n is not taken for a torn write (C15). An end of the log that
+// is cut off together with its proof is not noticed by the log itself. What must not be lost that way, a revocation or a person's decision, is
 // told to its caller only then. Where nothing was appended behind n it appends a
 // SEAL: two syncs in all, with the Update that appended n.
 func Prove(ctx context.Context, s Store, n Seq) error {
