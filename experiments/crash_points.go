@@ -120,7 +120,8 @@ replays the worst.`,
 // the trials without a kill; all others follow from them.
 func sweepCells(name, kind string, unbounded bool, row faults.Row) (cells []Cell) {
 	for _, c := range refundColumns {
-		if !c.gate && (unbounded || kind == sweepOwn || kind == sweepPairs) {
+		profile, _ := sim.ProfileNamed(profileOf(c.Name))
+		if !c.gate && (unbounded || kind == sweepOwn || kind == sweepPairs) || unbounded && profile.BoundUnknown {
 			continue
 		}
 		cell := Cell{Table: kind, Row: row.Name, Column: c.Name}

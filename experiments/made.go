@@ -7,11 +7,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // made says when and on what a run was made that is not repeated: date, commit,
-// Go, machine and duration. It is no part of what is compared.
+// Go, machine, where temporary files lay, and duration. It is no part of what is
+// compared.
 func made(took time.Duration) string {
 	commit := "unknown"
 	changed := ""
@@ -25,8 +27,8 @@ func made(took time.Duration) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s, commit %s%s, %s, %s, in %s", time.Now().UTC().Format(time.DateOnly), commit, changed,
-		runtime.Version(), machine(), took.Round(time.Second))
+	return fmt.Sprintf("%s, commit %s%s, %s, %s, state on %s, in %s", time.Now().UTC().Format(time.DateOnly), commit, changed,
+		runtime.Version(), machine(), storage(), took.Round(time.Second))
 }
 
 // machine is what the kernel says of it.
@@ -44,3 +46,14 @@ func machine() string {
 	}
 	return m
 }
+
+// storage says whether what a trial writes goes to a disk.
+func storage() string {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(os.TempDir(), &s); err == nil && s.Type == tmpfs {
+		return "tmpfs"
+	}
+	return "disk"
+}
+
+const tmpfs = 0x01021994 // as statfs names it

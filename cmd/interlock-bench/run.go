@@ -17,9 +17,11 @@ type runFlags struct {
 	seed   uint64
 	out    string
 	keep   string
-	check  bool
-	words  bool
-	format string
+
+	workers uint
+	check   bool
+	words   bool
+	format  string
 }
 
 // add gives cmd the flags. of are the experiments whose rows and columns it
@@ -31,6 +33,7 @@ func (f *runFlags) add(cmd *cobra.Command, of ...*experiments.Experiment) {
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every trial")
 	flags.StringVar(&f.out, "out", defaultOut, "folder for the results")
 	flags.StringVar(&f.keep, "keep", "", "keep the history and the state of every trial in this folder")
+	flags.UintVar(&f.workers, "workers", 2, "trials at once; they share nothing, so the results are the same")
 	flags.BoolVar(&f.check, "check", false, "hold the results in --out against a new run, as check does")
 	flags.BoolVar(&f.words, "words", false, "show each cell's status, in a table as wide as it is")
 	addFormat(cmd, &f.format, tableFormats()...)
@@ -134,7 +137,7 @@ func (b *bench) runAll(cmd *cobra.Command, chosen []*experiments.Experiment, f r
 	var findings []experiments.Finding
 	for i, e := range chosen {
 		update, clear := progress(b.stderr, e.Name)
-		records, err := experiments.Run(cmd.Context(), e, f.filter, experiments.Options{Seed: f.seed, Keep: f.keep, Progress: update})
+		records, err := experiments.Run(cmd.Context(), e, f.filter, experiments.Options{Seed: f.seed, Keep: f.keep, Workers: int(f.workers), Progress: update})
 		clear()
 		if err != nil {
 			return err
