@@ -95,8 +95,16 @@ func TestClaims(t *testing.T) {
 	for _, m := range mutant.Broken {
 		mutants[m.Name] = true
 	}
+	scripts := map[string]bool{}
+	files, err := os.ReadDir("testdata/script")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		scripts[f.Name()] = true
+	}
 	line := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.+) \\| (.+) \\|$")
-	holder := regexp.MustCompile("(mutant )?`([^`]+)`")
+	holder := regexp.MustCompile("(mutant |script )?`([^`]+)`")
 	claims := line.FindAllStringSubmatch(texts["docs/claims.md"], -1)
 	if len(claims) < 20 {
 		t.Fatalf("only %d claims were found", len(claims))
@@ -113,8 +121,10 @@ func TestClaims(t *testing.T) {
 		for _, h := range holders {
 			name := h[2]
 			switch {
-			case h[1] != "" && !mutants[name]:
+			case h[1] == "mutant " && !mutants[name]:
 				t.Errorf("no mutant is called %s, which holds: %s", name, claim)
+			case h[1] == "script " && !scripts[name+".txt"]:
+				t.Errorf("no script is called %s, which holds: %s", name, claim)
 			case h[1] == "" && strings.Contains(name, "/") && !cells[name]:
 				t.Errorf("no cell is called %s, which holds: %s", name, claim)
 			case h[1] == "" && !strings.Contains(name, "/") && !tests[name]:

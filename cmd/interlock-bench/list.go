@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-bench/interlock-bench/experiments"
 	"github.com/interlock-bench/interlock-bench/experiments/table"
+	"github.com/interlock-bench/interlock-bench/targets/sim"
 )
 
 // listed is what can be listed, by the word that lists it.
@@ -17,6 +18,7 @@ var listed = []struct {
 	{"experiments", listExperiments},
 	{"rows", listRows},
 	{"columns", listColumns},
+	{"profiles", listProfiles},
 }
 
 func (b *bench) list() *cobra.Command {
@@ -26,9 +28,9 @@ func (b *bench) list() *cobra.Command {
 		words = append(words, l.what)
 	}
 	cmd := &cobra.Command{
-		Use:       "list [experiments|rows|columns]",
-		Short:     "list experiments, rows or columns; without a word, experiments",
-		Long:      "List prints what there is: experiments, their rows or their columns. In a pipe each\nhas one line, however long.",
+		Use:       "list [experiments|rows|columns|profiles]",
+		Short:     "list experiments, rows, columns or profiles",
+		Long:      "List prints what there is: experiments, their rows, their columns, or the profiles\nof the simulated service. Without a word it lists experiments. In a pipe each has\none line, however long.",
 		Example:   "  interlock-bench list\n  interlock-bench list columns\n  interlock-bench list rows --format csv",
 		GroupID:   "experiments",
 		ValidArgs: words,
@@ -87,4 +89,23 @@ func listColumns(all []*experiments.Experiment) table.Table {
 		}
 	}
 	return t
+}
+
+// listProfiles are the services that refund columns speak to, by the name behind
+// their @.
+func listProfiles([]*experiments.Experiment) table.Table {
+	t := table.Table{Header: []string{"profile", "absorbs keys", "can be asked", "bound", "fences", "conditional"}}
+	for _, p := range sim.Profiles() {
+		c := p.Declared()
+		t.Rows = append(t.Rows, []string{p.Name, orNo(c.DedupWindow > 0, c.DedupWindow.String()), orNo(c.Lookup, "yes"),
+			orNo(c.LandingBound > 0, c.LandingBound.String()), orNo(c.Fencing, "yes"), orNo(c.Conditional, "yes")})
+	}
+	return t
+}
+
+func orNo(is bool, what string) string {
+	if is {
+		return what
+	}
+	return "no"
 }

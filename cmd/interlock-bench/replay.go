@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,7 +38,11 @@ axes, faults and a seed. Faults may be changed or left out to try something else
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
 			}
-			k, err := experiments.Replay(cmd.Context(), b.all, strings.Join(args, " "), keep)
+			line := strings.Join(args, " ")
+			if of := b.trialsOf(line); len(of) > 0 {
+				return &exit{exitUsage, fmt.Sprintf("%s is a cell; its trials are:\n  %s", line, strings.Join(of, "\n  "))}
+			}
+			k, err := experiments.Replay(cmd.Context(), b.all, line, keep)
 			if err != nil {
 				return err
 			}
@@ -56,6 +61,17 @@ axes, faults and a seed. Faults may be changed or left out to try something else
 	cmd.Flags().StringVar(&keep, "keep", "", "keep its history and its state in this folder")
 	cmd.Flags().BoolVar(&every, "all", false, "tell every event")
 	return cmd
+}
+
+// trialsOf are the lines of the trials of a cell; none where id is not that of
+// one.
+func (b *bench) trialsOf(id string) (lines []string) {
+	for _, line := range b.trials() {
+		if strings.HasPrefix(line, id+" ") && !strings.Contains(id, " ") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // trials are the lines of all trials, with the seed that runs have by default.
