@@ -9,6 +9,8 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/interlock-bench/interlock-bench/faults"
@@ -125,7 +127,7 @@ func declaredCells(e *Experiment, file string, records []Record) []Finding {
 }
 
 // comparePages finds what differs in a page, cell by cell where a table's line
-// differs.
+// differs. Pages of different bytes give at least one finding.
 func comparePages(file, committed, rendered string) []Finding {
 	if committed == rendered {
 		return nil
@@ -152,13 +154,31 @@ func comparePages(file, committed, rendered string) []Finding {
 			findings = append(findings, Finding{Drift, line, cmp.Or(s, "an empty line"), cmp.Or(w, "an empty line")})
 			continue
 		}
+		if slices.Equal(cw, cs) { // an anchor, or what stands around the cells
+			findings = append(findings, Finding{Drift, line, s, w})
+		}
 		for k := range cs {
 			if cw[k] != cs[k] {
 				findings = append(findings, Finding{Drift, fmt.Sprintf("%s, row %s, column %s", line, cs[0], header[k]), cs[k], cw[k]})
 			}
 		}
 	}
+	if len(findings) == 0 { // the same lines, and empty ones at the end
+		n := 0
+		for n < min(len(committed), len(rendered)) && committed[n] == rendered[n] {
+			n++
+		}
+		findings = []Finding{{Drift, fmt.Sprintf("%s, byte %d", file, n+1), endOf(rendered[n:]), endOf(committed[n:])}}
+	}
 	return findings
+}
+
+// endOf shows what a page ends with.
+func endOf(rest string) string {
+	if rest == "" {
+		return "the end of the file"
+	}
+	return strconv.Quote(rest)
 }
 
 // cellsOf splits a line of a Markdown table at the pipes that aren't escaped.

@@ -45,6 +45,22 @@ func edit(t *testing.T, path, old, new string) {
 	}
 }
 
+// end replaces what a file ends with.
+func end(t *testing.T, path, old, new string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, ok := strings.CutSuffix(string(b), old)
+	if !ok {
+		t.Fatalf("%s doesn't end with %q", path, old)
+	}
+	if err := os.WriteFile(path, []byte(rest+new), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCheckFindsNothingInWhatWasJustSaved(t *testing.T) {
 	e := tiny(right)
 	dir, _ := saved(t, e)
@@ -70,6 +86,18 @@ func TestCheckNamesWhatDrifted(t *testing.T) {
 			[]experiments.Finding{
 				{Kind: experiments.Drift, Where: "tiny_one.md, line 11", From: "an empty line", To: "All is well."},
 			}},
+		{"the end of a table's line", func(t *testing.T, f experiments.Files) {
+			edit(t, f.Page, "| `tiny-one/crash_before_ack/naive` | COMMITTED $20 ✅ |\n", "| `tiny-one/crash_before_ack/naive` | COMMITTED $20 ✅\n")
+		}, []experiments.Finding{{Kind: experiments.Drift, Where: "tiny_one.md, line 7", From: "| `tiny-one/crash_before_ack/naive` | COMMITTED $20 ✅ |", To: "| `tiny-one/crash_before_ack/naive` | COMMITTED $20 ✅"}}},
+		{"an anchor", func(t *testing.T, f experiments.Files) {
+			edit(t, f.Page, `<a id="tiny-one--happy_path--naive"></a>`, "")
+		}, []experiments.Finding{{Kind: experiments.Drift, Where: "tiny_one.md, line 18",
+			From: "| <a id=\"tiny-one--happy_path--naive\"></a>`tiny-one/happy_path/naive` | COMMITTED $20 ✅ | `tiny-one/happy_path/naive file=plain seed=1` |",
+			To:   "| `tiny-one/happy_path/naive` | COMMITTED $20 ✅ | `tiny-one/happy_path/naive file=plain seed=1` |"}}},
+		{"the last newline is gone", func(t *testing.T, f experiments.Files) { end(t, f.Page, "\n", "") },
+			[]experiments.Finding{{Kind: experiments.Drift, Where: "tiny_one.md, byte 1096", From: `"\n"`, To: "the end of the file"}}},
+		{"a newline more", func(t *testing.T, f experiments.Files) { end(t, f.Page, "\n", "\n\n") },
+			[]experiments.Finding{{Kind: experiments.Drift, Where: "tiny_one.md, byte 1097", From: "the end of the file", To: `"\n"`}}},
 		{"a record", func(t *testing.T, f experiments.Files) {
 			edit(t, f.Records, `"row":"happy_path","column":"naive","axes":{"file":"plain"},"cell":"COMMITTED $20"`, `"row":"happy_path","column":"naive","axes":{"file":"plain"},"cell":"COMMITTED $0"`)
 		}, []experiments.Finding{
