@@ -130,6 +130,19 @@ var programs = map[string]func(c *faults.Child, t task){
 		c.Tell(said, "", note{Text: fmt.Sprint(err), Mono: c.Mono()})
 		c.Tell(history.Finished, "", nil)
 	},
+	// A process of its own that outlives it, where nobody ends it.
+	"parent": func(c *faults.Child, _ task) {
+		relative(nil)
+		c.At("one", "")
+	},
+	"stuck parent": func(c *faults.Child, t task) {
+		relative(nil)
+		get(c, t, "/withhold", 0)
+	},
+	"parent of a session": func(c *faults.Child, _ task) {
+		pid, held := relative(&syscall.SysProcAttr{Setsid: true})
+		fmt.Fprintln(held, pid)
+	},
 	// A request whose answer never comes and that nobody limits.
 	"stuck": func(c *faults.Child, t task) {
 		get(c, t, "/withhold", 0)
@@ -636,6 +649,95 @@ func TestNoneLeft(t *testing.T) {
 	run(t, plan(t, "stuck"))
 	run(t, planFor(t, "locked", revocation(), "revoke@locked#1"))
 	noneLeft(t)
+}
+
+// TestRelatives: what the program started ends with it, however it ends, and
+// says nothing about how it ended.
+func TestRelatives(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why     string
+		program string
+		planned []string
+		want    history.Kind // of the last event
+	}{
+		{"the program ends by itself", "parent", nil, history.Exited},
+		{"the trial kills it", "parent", []string{"kill@one#1"}, history.Killed},
+		{"it hangs", "stuck parent", nil, history.Hung},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			held, alive := pipe(t)
+			p := plan(t, c.program, c.planned...)
+			p.Restarts = 0
+			withFile(&p, alive)
+			h := run(t, p)
+			alive.Close()
+			if last := h[len(h)-1]; last.Kind != c.want {
+				t.Errorf("the last event is %s, want %s:\n%s", last.Kind, c.want, text(t, h))
+			}
+			// The end of the file comes when nobody holds the pipe any more.
+			held.SetReadDeadline(time.Now().Add(time.Minute))
+			if _, err := held.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("a process that the program started still lives: %v", err)
+			}
+		})
+	}
+}
+
+// TestRelativeThatLeft: one that left the group is not ended, and holding the
+// program's output doesn't make a program hang that has exited.
+func TestRelativeThatLeft(t *testing.T) {
+	t.Parallel()
+	held, alive := pipe(t)
+	p := plan(t, "parent of a session")
+	p.Patience = 3 * time.Second // less than what is waited for output
+	withFile(&p, alive)
+	h := run(t, p)
+	alive.Close()
+	if last := h[len(h)-1]; last.Kind != history.Exited {
+		t.Errorf("the last event is %s, want exited:\n%s", last.Kind, text(t, h))
+	}
+	var pid int
+	if _, err := fmt.Fscan(held, &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("it can't be ended: %v", err)
+	}
+}
+
+// pipe is a pipe that is closed with the test.
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+// withFile has the program find f as its first further file.
+func withFile(p *faults.Plan, f *os.File) {
+	command := p.Command
+	p.Command = func(start int) *exec.Cmd {
+		cmd := command(start)
+		cmd.ExtraFiles = []*os.File{f}
+		return cmd
+	}
+}
+
+// relative starts a process that lives on and holds the output of this one and
+// its first further file.
+func relative(attr *syscall.SysProcAttr) (pid int, held *os.File) {
+	held = os.NewFile(3, "held")
+	cmd := exec.Command("sleep", "600") // longer than any test may take
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles, cmd.SysProcAttr = os.Stdout, os.Stderr, []*os.File{held}, attr
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	return cmd.Process.Pid, held
 }
 
 // TestUnknownAct: what the harness can't do is its failure, not an event of a

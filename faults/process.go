@@ -28,7 +28,8 @@ type process struct {
 	who      string
 	cmd      *exec.Cmd
 	output   tail
-	exited   chan struct{} // closed when it was waited for
+	died     chan struct{} // closed when it is dead
+	exited   chan struct{} // closed when it was waited for, and how it ended and its last words are known
 	hopeless chan struct{} // closed when it waits for what can't come
 	stuck    bool          // hopeless is closed
 	buried   chan struct{} // closed when a kill by the trial is recorded
@@ -45,7 +46,7 @@ func (s *Stage) follow(ctx context.Context, start int) (killed bool, err error) 
 		return false, fmt.Errorf("faults: task: %w", err)
 	}
 	p := &process{who: fmt.Sprintf("worker#%d", start), cmd: s.plan.Command(start),
-		exited: make(chan struct{}), hopeless: make(chan struct{}), buried: make(chan struct{})}
+		died: make(chan struct{}), exited: make(chan struct{}), hopeless: make(chan struct{}), buried: make(chan struct{})}
 	control, err := net.Listen("unix", s.socket(start))
 	if err != nil {
 		return false, fmt.Errorf("faults: control channel: %w", err)
@@ -85,8 +86,9 @@ func (s *Stage) follow(ctx context.Context, start int) (killed bool, err error) 
 	return killed, nil
 }
 
-// start starts the process. It dies with the thread that started it, which lives
-// as long as it.
+// start starts the process, in a process group of its own. It dies with the
+// thread that started it, which lives as long as it, and its group with it. A
+// terminal's interrupt reaches the supervisor alone, which ends the trial.
 func (p *process) start(folder, control string) error {
 	if p.cmd.Dir == "" {
 		p.cmd.Dir = folder
@@ -107,6 +109,8 @@ func (p *process) start(folder, control string) error {
 		p.cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
 	p.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	p.cmd.SysProcAttr.Setpgid = !p.cmd.SysProcAttr.Setsid // a session has a group already
+	p.cmd.SysProcAttr.Pgid = 0
 
 	started := make(chan error)
 	go func() {
@@ -116,10 +120,25 @@ func (p *process) start(folder, control string) error {
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
+			awaitDeath(p.cmd.Process.Pid)
+			close(p.died)
+			// Its number stays its own, and so its group's, until it is waited for.
+			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 			p.cmd.Wait() // how it ended is in ProcessState
 		}
 	}()
 	return <-started
+}
+
+// awaitDeath returns when the child pid is dead, and leaves it to be waited for.
+func awaitDeath(pid int) {
+	const idIsPid = 1 // P_PID of waitid(2)
+	for {
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, idIsPid, uintptr(pid), 0, syscall.WEXITED|syscall.WNOWAIT, 0, 0)
+		if errno != syscall.EINTR {
+			return
+		}
+	}
 }
 
 // watch waits until p has ended, ends it where that is due, and records how. It
@@ -162,7 +181,7 @@ func (s *Stage) ends(ctx context.Context, p *process) (hung bool) {
 	defer impatient.Stop()
 	for {
 		select {
-		case <-p.exited:
+		case <-p.died:
 			return false
 		case <-ctx.Done():
 			return false

@@ -73,8 +73,10 @@ const (
 
 // Run runs one trial and returns its history. An error means that the harness
 // failed, or that ctx ended, and what was recorded so far comes with it; a
-// program that misbehaves is no error but an event. When Run returns, no process,
-// goroutine or temporary folder of the trial is left.
+// program that misbehaves is no error but an event. When Run returns, no
+// goroutine or temporary folder of the trial is left and the program is dead.
+// What it started has been sent SIGKILL with it, unless it left the program's
+// process group, as by setsid(2): such a process is not followed.
 func Run(ctx context.Context, p Plan) (history.History, error) {
 	if p.Patience == 0 {
 		p.Patience = patience

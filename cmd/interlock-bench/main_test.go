@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -169,7 +170,7 @@ func TestInterruptedRefund(t *testing.T) {
 	kept := watch(t, keep)
 	bench := exec.CommandContext(t.Context(), "interlock-bench", "refund", "--out", out, "--keep", keep)
 	bench.Env = append(os.Environ(), "TMPDIR="+tmp)
-	bench.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children are in its group
+	bench.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // its children are in its session
 	var stderr bytes.Buffer
 	bench.Stderr = &stderr
 	if err := bench.Start(); err != nil {
@@ -191,14 +192,34 @@ func TestInterruptedRefund(t *testing.T) {
 	if code := bench.ProcessState.ExitCode(); code != exitInterrupted {
 		t.Errorf("exit code %d (%v)\n%s", code, err, stderr.String())
 	}
-	if err := syscall.Kill(-bench.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("a child is still there: %v", err)
+	if alive := session(t, bench.Process.Pid); len(alive) > 0 {
+		t.Errorf("children are still there: %v", alive)
 	}
 	for _, dir := range []string{out, tmp} {
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 			t.Errorf("%s has %v, %v", dir, left, err)
 		}
 	}
+}
+
+// session are the processes of a session, as /proc has them.
+func session(t *testing.T, leader int) (of []string) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(stats) == 0 {
+		t.Fatalf("there is no list of processes: %v", err)
+	}
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent, group, session
+		if len(fields) > 3 && fields[3] == strconv.Itoa(leader) && fields[0] != "Z" {
+			of = append(of, string(stat))
+		}
+	}
+	return of
 }
 
 // TestInterruptedDemo ends a slow show in its middle.
