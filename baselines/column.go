@@ -33,15 +33,16 @@ type Column interface {
 
 // Decision is what the agent decided, with the facts that it saw.
 type Decision struct {
-	Request string // request id of the approved case
-	Order   string
-	Case    string
-	Amount  int64 // cents
-	Agent   string
-	Lease   string
-	Seen    sim.Order // the order when the agent decided
-	SeenAt  time.Time
-	Repeat  bool // the caller asked the same before its process died
+	Request  string // request id of the approved case
+	Order    string
+	Case     string
+	Amount   int64  // cents
+	Spelling string // another way to spell these values, where a column takes them as bytes; "" is the usual one
+	Agent    string
+	Lease    string
+	Seen     sim.Order // the order when the agent decided
+	SeenAt   time.Time
+	Repeat   bool // the caller asked the same before its process died
 }
 
 // Told is what a column tells its caller.

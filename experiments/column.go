@@ -2,6 +2,7 @@ package experiments
 
 import (
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/baselines"
@@ -9,59 +10,66 @@ import (
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 )
 
-// column is one column of the refund tables: what it is and how a process opens
+// column is one column of the refund desk's tables: what it is and how a process opens
 // it.
 type column struct {
 	Column
 	gate      bool // follows the authority log
 	journaled bool // writes a journal: runs on both kinds of file
+	steps     steps
 	open      func(opening) (baselines.Column, error)
 	evidence  func(evidenceOf) string // what its own artefacts show after the trial
 }
 
-// refundColumns are the columns of the refund experiment. The first six are
-// those of the reference table.
-var refundColumns = []column{
-	{Column: Column{Name: "naive", What: "runs the step, and after a restart runs it again under a fresh id"},
-		open: baseline(baselines.NewNaive), evidence: noEvidence},
-	{Column: Column{Name: "idempotency-key@t1", What: "sends a stable idempotency key and remembers nothing"},
-		open: baseline(baselines.NewIdempotencyKey), evidence: noEvidence},
-	{Column: Column{Name: "durable-replay@t1", What: "durable execution: a recorded step replays its result, a step that died runs again under the same key"},
-		journaled: true, open: baseline(baselines.NewDurableReplay), evidence: logEvidence},
-	gateAt("t1"),
-	gateAt("t2"),
-	gateAt("t3"),
-	handCheckAt("t1"),
-	handCheckAt("t2"),
-	handCheckAt("t3"),
-	{Column: Column{Name: "hand-check-unmarked@t3", What: "the hand check without its marker: it sends although its log holds a send without a result"},
-		journaled: true, open: baseline(baselines.NewHandCheckUnmarked), evidence: logEvidence},
-	handCheckLockedAt("t1"),
-	handCheckLockedAt("t2"),
-	handCheckLockedAt("t3"),
-}
-
-// referenceColumns is how many of refundColumns the reference table has.
-const referenceColumns = 6
+// The columns in the order of the pages: first those of the reference table, then
+// the gate at services that can do more, then what a careful engineer writes.
+var (
+	referenceColumns = []column{
+		{Column: Column{Name: "naive", What: "runs the step, and after a restart runs it again under a fresh id"},
+			steps: forgets, open: baseline(baselines.NewNaive), evidence: noEvidence},
+		{Column: Column{Name: "idempotency-key@t1", What: "sends a stable idempotency key and remembers nothing"},
+			steps: forgets, open: baseline(baselines.NewIdempotencyKey), evidence: noEvidence},
+		{Column: Column{Name: "durable-replay@t1", What: "durable execution: a recorded step replays its result, a step that died runs again under the same key"},
+			journaled: true, steps: replays, open: baseline(baselines.NewDurableReplay), evidence: logEvidence},
+		gateAt("t1"),
+		gateAt("t2"),
+		gateAt("t3"),
+	}
+	furtherGates = []column{
+		gateAt("conditional"),
+		gateAt("fenced"),
+	}
+	handChecks = []column{
+		handCheckAt("t1"),
+		handCheckAt("t2"),
+		handCheckAt("t3"),
+		{Column: Column{Name: "hand-check-unmarked@t3", What: "the hand check without its marker: it sends although its log holds a send without a result"},
+			journaled: true, steps: checks, open: baseline(baselines.NewHandCheckUnmarked), evidence: logEvidence},
+		handCheckLockedAt("t1"),
+		handCheckLockedAt("t2"),
+		handCheckLockedAt("t3"),
+	}
+	deskColumns = slices.Concat(referenceColumns, furtherGates, handChecks)
+)
 
 func gateAt(profile string) column {
 	return column{
 		Column: Column{Name: "gate@" + profile, What: "the gate, at a service of profile " + profile, Holds: true},
-		gate:   true, journaled: true, open: openGate, evidence: gateEvidence,
+		gate:   true, journaled: true, steps: gates, open: openGate, evidence: gateEvidence,
 	}
 }
 
 func handCheckAt(profile string) column {
 	return column{
 		Column:    Column{Name: "hand-check@" + profile, What: "the careful hand-written check, at a service of profile " + profile},
-		journaled: true, open: baseline(baselines.NewHandCheck), evidence: logEvidence,
+		journaled: true, steps: checks, open: baseline(baselines.NewHandCheck), evidence: logEvidence,
 	}
 }
 
 func handCheckLockedAt(profile string) column {
 	return column{
 		Column:    Column{Name: "hand-check-locked@" + profile, What: "the same inside a file lock, at a service of profile " + profile},
-		journaled: true, open: baseline(baselines.NewHandCheckLocked), evidence: logEvidence,
+		journaled: true, steps: checks, open: baseline(baselines.NewHandCheckLocked), evidence: logEvidence,
 	}
 }
 

@@ -90,7 +90,7 @@ service that doesn't declare its landing bound (unbounded).
 A record is a cell: how many trials, how many of each verdict, and the line that
 replays the worst.`,
 		Example: fmt.Sprintf("  interlock-bench %s\n  interlock-bench %[1]s --row happy_path --column gate@t2\n  interlock-bench replay '%[1]s.pairs/happy_path/gate@t2 file=lossy kill@sim/applied#1 kill@gate/looked-up#1 seed=1'", name),
-		Columns: refundColumnInfo(),
+		Columns: refundDesk.columnInfo(),
 		Run:     runCrashPoint,
 		Child:   work,
 		More:    func(o Outcome) []faults.Trial { return of(follow(o)) },
@@ -129,7 +129,7 @@ func sweepCells(name, kind string, unbounded bool, row faults.Row) (cells []Cell
 			cell.Table = unboundedTable(kind)
 		}
 		if kind == sweepShared {
-			for _, t := range refundTrials(cell.Table, row, c) {
+			for _, t := range refundDesk.trials(cell.Table, row, c) {
 				t.Experiment, t.Faults = name, undying(row.Faults)
 				cell.Trials = append(cell.Trials, t)
 			}
@@ -157,7 +157,7 @@ func runCrashPoint(ctx context.Context, t faults.Trial) (Outcome, error) {
 	} else {
 		t.Table = ""
 	}
-	o, err := runRefund(ctx, t)
+	o, err := refundDesk.run(ctx, t)
 	o.Extra = map[string]any{"passed": passedIn(o.History)}
 	return o, err
 }

@@ -90,24 +90,70 @@ func (g *gateColumn) Submit(ctx context.Context, d baselines.Decision) (baseline
 
 func (g *gateColumn) Close() error { return errors.Join(g.gate.Close(), g.drain.Close()) }
 
-// proposeRefund is the refund as the gate journals it, with what it rests on.
-func proposeRefund(d baselines.Decision) (any, []protocol.Premise) {
-	return payload{Amount: d.Amount, Case: d.Case, Currency: "usd", Order: d.Order}, premises(d)
+// proposal is how the gate is asked for a refund.
+type proposal struct {
+	conditional bool   // the service checks premises itself, with the effect
+	further     string // "", or what the refund rests on besides
+}
+
+// refund is the refund as the gate journals it, with what it rests on.
+func (p proposal) refund(d baselines.Decision) (any, []protocol.Premise) {
+	usual := payload{Amount: d.Amount, Case: d.Case, Currency: "usd", Order: d.Order}
+	return usual.spelled(d.Spelling), p.premises(d)
+}
+
+// spelled is the payload with its amount as a decimal, or with its keys in
+// another order. All are one value.
+func (p payload) spelled(how string) any {
+	switch how {
+	case "decimal":
+		return json.RawMessage(fmt.Sprintf(`{"amount":%d.0,"case":%q,"currency":%q,"order":%q}`, p.Amount, p.Case, p.Currency, p.Order))
+	case "reordered":
+		return json.RawMessage(fmt.Sprintf(`{"order":%q,"currency":%q,"case":%q,"amount":%d}`, p.Order, p.Currency, p.Case, p.Amount))
+	}
+	return p
 }
 
 // premises are what the refund rests on: the order is eligible and nobody else
 // has refunded under this case, whatever the agent saw, and what was paid is
-// still what it saw.
-func premises(d baselines.Decision) []protocol.Premise {
+// still what it saw. A service that can checks them once more with the effect.
+func (p proposal) premises(d baselines.Decision) []protocol.Premise {
 	value := func(v any) json.RawMessage {
 		b, _ := json.Marshal(v)
 		return b
 	}
-	return []protocol.Premise{
-		{Name: "eligible", Seen: value(d.Seen.Eligible), At: d.SeenAt, Holds: protocol.Equals, Want: value(true)},
-		{Name: "paid", Seen: value(d.Seen.Paid), At: d.SeenAt, Holds: protocol.Unchanged},
-		{Name: "refunded", Whose: "others under this case", Seen: value(d.Seen.Others), At: d.SeenAt, Holds: protocol.Equals, Want: value(0)},
+	all := []protocol.Premise{
+		{Name: "eligible", Seen: value(d.Seen.Eligible), Holds: protocol.Equals, Want: value(true)},
+		{Name: "paid", Seen: value(d.Seen.Paid), Holds: protocol.Unchanged},
+		{Name: "refunded", Whose: "others under this case", Seen: value(d.Seen.Others), Holds: protocol.Equals, Want: value(0)},
 	}
+	switch p.further {
+	case "total":
+		all = append(all, protocol.Premise{Name: "refunded", Seen: value(d.Seen.Refunded), Holds: protocol.Unchanged})
+	case "version":
+		all = append(all, protocol.Premise{Name: "version", Seen: value(d.Seen.Version), Holds: protocol.Unchanged})
+	}
+	if p.conditional {
+		for _, checked := range all {
+			if checked.Holds == protocol.Unchanged {
+				checked.Want = checked.Seen
+			}
+			checked.Holds = protocol.ByTarget
+			all = append(all, checked)
+		}
+	}
+	for i := range all {
+		all[i].At = d.SeenAt
+	}
+	return all
+}
+
+// fact is what the service calls a premise.
+func fact(p protocol.Premise) string {
+	if p.Name == "refunded" && p.Whose != "" {
+		return "others"
+	}
+	return p.Name
 }
 
 // toldOf says what a result claims.
@@ -122,6 +168,9 @@ func toldOf(r protocol.Result) (baselines.Told, error) {
 		told.Says = baselines.Nobody
 	default:
 		told.Says = baselines.Pending
+		if r.Status.Reason == protocol.Mismatch {
+			told.Says = baselines.Nobody
+		}
 	}
 	var p payload
 	if len(r.Payload) > 0 {
@@ -184,13 +233,17 @@ func (t refundTarget) Observe(ctx context.Context, p protocol.Premise, r protoco
 	if err != nil {
 		return nil, err
 	}
-	switch p.Name {
+	switch fact(p) {
 	case "eligible":
 		return json.Marshal(order.Eligible)
 	case "paid":
 		return json.Marshal(order.Paid)
-	case "refunded":
+	case "others":
 		return json.Marshal(order.Others)
+	case "refunded":
+		return json.Marshal(order.Refunded)
+	case "version":
+		return json.Marshal(order.Version)
 	}
 	return nil, fmt.Errorf("experiments: the refund service has no fact called %q", p.Name)
 }
@@ -206,12 +259,19 @@ type refundAttempt struct {
 }
 
 func (a *refundAttempt) Send(ctx context.Context, e protocol.Envelope) protocol.Answer {
-	r, err := a.prepared.Send(ctx, a.request.Payload, sim.Envelope{
+	envelope := sim.Envelope{
 		Key:    a.request.Effect.String(),
 		Effect: a.request.Effect.String(),
 		Anchor: e.Anchor.String(),
 		Token:  e.Token.String(),
-	})
+	}
+	if len(a.request.Premises) > 0 {
+		envelope.Premises = map[string]json.RawMessage{}
+		for _, p := range a.request.Premises {
+			envelope.Premises[fact(p)] = p.Want
+		}
+	}
+	r, err := a.prepared.Send(ctx, a.request.Payload, envelope)
 	reason := r.Word
 	if err != nil {
 		reason = err.Error()

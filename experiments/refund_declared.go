@@ -38,7 +38,7 @@ func declared(table, row, column string) string {
 		}
 	}
 	var names []string
-	for _, c := range refundColumns[:referenceColumns] {
+	for _, c := range referenceColumns {
 		names = append(names, c.Name)
 	}
 	cell, _ := declaredCell(declaredReference, names, row, column)

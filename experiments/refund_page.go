@@ -23,16 +23,16 @@ func refundPage(records []Record) string {
 	p("✅ held · ❌ violated · ⚠️ held, and a person must look · — not judged, or the fault did not fire")
 
 	p("## The reference table")
-	b.WriteString(r.table("", refundColumns[:referenceColumns]).Markdown() + "\n")
+	b.WriteString(refundDesk.table(r, "", faults.Reference, referenceColumns).Markdown() + "\n")
 
 	p("## What a careful engineer writes by hand")
 	p("The hand check sends a stable key, asks the service what landed, reads lease and facts again before every send and writes a synced line for each step. At t3, where the service offers neither key nor lookup, it stops for a person when its log holds a send without a result; the unmarked variant doesn't.")
-	b.WriteString(r.table("", refundColumns[referenceColumns:]).Markdown() + "\n")
+	b.WriteString(refundDesk.table(r, "", faults.Reference, handChecks).Markdown() + "\n")
 	b.WriteString(linesTable().Markdown() + "\n")
 
 	p("## When the service can't say how late a request may land")
 	p("The same rows and services, with the landing bound undeclared. A service that doesn't say how late a request may still land makes \"not found\" worthless until it can fence.")
-	b.WriteString(r.table(tableUnbounded, unboundedColumns()).Markdown() + "\n")
+	b.WriteString(refundDesk.table(r, tableUnbounded, faults.Reference, unboundedColumns()).Markdown() + "\n")
 
 	p("## Beside the money")
 	p("`answer`: cells in which what the caller was told disagrees with the ledger. `record`: cells whose own artefacts show who acted, what was done, which checks held and every attempt, the killed one included. Requests and model calls are sums over the cells' worst trials.")
@@ -56,50 +56,8 @@ func refundPage(records []Record) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// refundRecords finds records by cell.
-type refundRecords map[string]Record
-
-func indexRecords(records []Record) refundRecords {
-	r := refundRecords{}
-	for _, record := range records {
-		r[record.ID] = record
-	}
-	return r
-}
-
-func (r refundRecords) at(tableName, row, column string) (Record, bool) {
-	record, ok := r[CellID("refund", tableName, row, column)]
-	return record, ok
-}
-
-// seed is the seed of the run, read from a replay line.
-func (r refundRecords) seed() string {
-	for _, record := range r {
-		if _, seed, ok := strings.Cut(record.Replay, "seed="); ok {
-			return seed
-		}
-	}
-	return "1"
-}
-
-func (r refundRecords) table(name string, columns []column) table.Table {
-	t := table.Table{Header: []string{"row"}}
-	for _, c := range columns {
-		t.Header = append(t.Header, c.Name)
-	}
-	for _, row := range faults.Reference {
-		cells := []string{"`" + row.Name + "`"}
-		for _, c := range columns {
-			record, ok := r.at(name, row.Name, c.Name)
-			if !ok {
-				cells = append(cells, "—")
-				continue
-			}
-			cells = append(cells, record.Cell+" "+record.Class().Mark())
-		}
-		t.Rows = append(t.Rows, cells)
-	}
-	return t
+func (r recordIndex) at(tableName, row, column string) (Record, bool) {
+	return refundDesk.at(r, tableName, row, column)
 }
 
 // linesTable says how long the baselines are.
@@ -111,7 +69,7 @@ func linesTable() table.Table {
 	return t
 }
 
-func (r refundRecords) besideMoney() table.Table {
+func (r recordIndex) besideMoney() table.Table {
 	t := table.Table{Header: []string{"column", "cells", "violated", "to look at", "answer disagrees", "record full", "requests", "model calls"}}
 	for _, c := range refundColumns {
 		var cells, bad, look, wrong, full, requests, calls int
@@ -141,16 +99,8 @@ func (r refundRecords) besideMoney() table.Table {
 	return t
 }
 
-func ints(values ...int) []string {
-	var s []string
-	for _, v := range values {
-		s = append(s, fmt.Sprint(v))
-	}
-	return s
-}
-
 // rows names the rows in which the record of a column satisfies f.
-func (r refundRecords) rows(tableName, column string, f func(Record) bool) []string {
+func (r recordIndex) rows(tableName, column string, f func(Record) bool) []string {
 	var rows []string
 	for _, row := range faults.Reference {
 		if record, ok := r.at(tableName, row.Name, column); ok && f(record) {
@@ -160,19 +110,13 @@ func (r refundRecords) rows(tableName, column string, f func(Record) bool) []str
 	return rows
 }
 
-func isClass(c oracle.Class) func(Record) bool {
-	return func(r Record) bool { return r.Class() == c }
-}
-
-func isBad(r Record) bool { return r.Class().Word() == "BAD" }
-
 // findings are the sentences that the cells of this run support, numbered as the
 // project's findings are; the third belongs to another experiment.
-func (r refundRecords) findings() []string {
+func (r recordIndex) findings() []string {
 	return []string{r.findingTarget(), r.findingKeys(), r.findingRecovery(), r.findingBound(), r.findingHandCheck()}
 }
 
-func (r refundRecords) findingTarget() string {
+func (r recordIndex) findingTarget() string {
 	t1, t2, t3 := r.rows("", "gate@t1", isClass(oracle.Correct)), r.rows("", "gate@t2", isClass(oracle.Correct)), r.rows("", "gate@t3", isClass(oracle.Correct))
 	looks := r.rows("", "gate@t3", isClass(oracle.Ambiguous))
 	bad := len(r.rows("", "gate@t1", isBad)) + len(r.rows("", "gate@t2", isBad)) + len(r.rows("", "gate@t3", isBad))
@@ -180,7 +124,7 @@ func (r refundRecords) findingTarget() string {
 		len(t1), len(faults.Reference), len(t2), len(faults.Reference), len(t3), len(looks), list(looks), bad)
 }
 
-func (r refundRecords) findingKeys() string {
+func (r recordIndex) findingKeys() string {
 	bad := r.rows("", "idempotency-key@t1", isBad)
 	naive := r.rows("", "naive", isBad)
 	saved := slices.DeleteFunc(slices.Clone(naive), func(row string) bool { return slices.Contains(bad, row) })
@@ -188,7 +132,7 @@ func (r refundRecords) findingKeys() string {
 		len(saved), len(naive), list(saved), len(bad), list(bad))
 }
 
-func (r refundRecords) findingRecovery() string {
+func (r recordIndex) findingRecovery() string {
 	var outage []string
 	for _, row := range faults.Reference {
 		if len(row.Outage) > 0 {
@@ -202,7 +146,7 @@ func (r refundRecords) findingRecovery() string {
 		len(outage), list(outage), in("naive"), in("idempotency-key@t1"), in("durable-replay@t1"), in("gate@t1"), in("gate@t2"), in("gate@t3"))
 }
 
-func (r refundRecords) findingBound() string {
+func (r recordIndex) findingBound() string {
 	var moved []string
 	for _, c := range []string{"gate@t1", "gate@t2", "gate@t3"} {
 		for _, row := range faults.Reference {
@@ -217,7 +161,7 @@ func (r refundRecords) findingBound() string {
 		len(moved), orNone(strings.Join(moved, ", ")))
 }
 
-func (r refundRecords) findingHandCheck() string {
+func (r recordIndex) findingHandCheck() string {
 	var parts []string
 	for _, profile := range []string{"t1", "t2", "t3"} {
 		ties := 0
@@ -241,31 +185,10 @@ func (r refundRecords) findingHandCheck() string {
 		strings.Join(parts, "; "), len(unmarked), list(unmarked))
 }
 
-func list(rows []string) string {
-	if len(rows) == 0 {
-		return "none"
-	}
-	return "`" + strings.Join(rows, "`, `") + "`"
-}
-
-func listed(s []string) string {
-	if len(s) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(s, "; ") + ")"
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
 // RefundTable is the reference table as Markdown, for pages beside the
 // experiment's own.
 func RefundTable(records []Record) string {
-	return indexRecords(records).table("", refundColumns[:referenceColumns]).Markdown()
+	return refundDesk.table(indexRecords(records), "", faults.Reference, referenceColumns).Markdown()
 }
 
 // RefundWhy says, with the cells that say so, what other ways of doing it come

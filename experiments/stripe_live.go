@@ -184,7 +184,7 @@ func (l live) trial(ctx context.Context, c Cell) (LiveTrial, error) {
 
 func (l live) world(s *faults.Stage, row stripeRow, c column, payment string, given *stripeTask, limit time.Duration) (faults.World, error) {
 	w := &liveWorld{live: l, payment: payment}
-	w.refundWorld = refundWorld{stage: s, column: c, row: row.Row, leaseTill: time.Now().Add(leaseLife)}
+	w.refundWorld = refundWorld{stage: s, column: c, row: row.Row, now: time.Now}
 	w.submits, w.given = row, given
 	*given = stripeTask{
 		task: task{

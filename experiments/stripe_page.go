@@ -64,12 +64,12 @@ func stripePage(records []Record) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func (r refundRecords) stripe(row, column string) (Record, bool) {
+func (r recordIndex) stripe(row, column string) (Record, bool) {
 	record, ok := r[CellID(StripeName, "", row, column)]
 	return record, ok
 }
 
-func (r refundRecords) stripeTable(rows []stripeRow) table.Table {
+func (r recordIndex) stripeTable(rows []stripeRow) table.Table {
 	t := table.Table{Header: []string{"row"}}
 	for _, c := range stripeColumns {
 		t.Header = append(t.Header, c.Name)
@@ -88,7 +88,7 @@ func (r refundRecords) stripeTable(rows []stripeRow) table.Table {
 	return t
 }
 
-func (r refundRecords) settlements() table.Table {
+func (r recordIndex) settlements() table.Table {
 	t := table.Table{Header: []string{"row", "the gate said", "settlement", "webhooks about the payment"}}
 	for _, row := range stripeRows {
 		if record, ok := r.stripe(row.Name, "gate"); ok {
@@ -99,7 +99,7 @@ func (r refundRecords) settlements() table.Table {
 	return t
 }
 
-func (r refundRecords) besideStripe() table.Table {
+func (r recordIndex) besideStripe() table.Table {
 	t := table.Table{Header: []string{"column", "cells", "violated", "to look at", "answer disagrees", "record full", "refunds asked for", "requests"}}
 	for _, c := range stripeColumns {
 		var cells, bad, look, wrong, full, attempts, requests int
@@ -130,7 +130,7 @@ func (r refundRecords) besideStripe() table.Table {
 }
 
 // stripeFindings are the sentences that the cells support.
-func (r refundRecords) stripeFindings() []string {
+func (r recordIndex) stripeFindings() []string {
 	in := func(column string, f func(Record) bool) (rows []string) {
 		for _, row := range stripeRows {
 			if record, ok := r.stripe(row.Name, column); ok && f(record) {

@@ -50,40 +50,40 @@ var stripeRows = []stripeRow{
 	// Keys are pruned once they are at least 24 hours old; a request under a pruned
 	// key is a new one: "Idempotent requests".
 	{Row: faults.Row{Name: "key_expired", Group: "stripe", What: "Killed after the refund was made; restarted 25 hours later, when the key has been pruned.",
-		Faults: killApplied, Outage: []string{"wait 25h"}, Submits: []int64{2000}}, page: "Idempotent requests"},
+		Faults: killApplied, Outage: []string{"wait 25h"}, Submits: faults.Amounts(2000)}, page: "Idempotent requests"},
 	// A bank can return a refund that had succeeded; the money goes back to the
 	// balance and another way to repay has to be found: "Refund and cancel
 	// payments", failed refunds. Sending it again is no such way.
 	{Row: faults.Row{Name: "refund_fails_later", Group: "stripe", What: "The refund succeeds; five days later the customer's bank returns it.",
-		Submits: []int64{2000}}, page: "Refund and cancel payments", card: "pm_card_refundFail", settles: 5 * 24 * time.Hour},
+		Submits: faults.Amounts(2000)}, page: "Refund and cancel payments", card: "pm_card_refundFail", settles: 5 * 24 * time.Hour},
 	// A charge that was charged back can't be refunded: "Error codes",
 	// charge_disputed.
 	{Row: faults.Row{Name: "chargeback_during_outage", Group: "stripe", What: "Killed before the send; the cardholder's bank takes the whole payment back; restarted.",
-		Faults: killBeforeSend, Outage: []string{"chargeback"}, Submits: []int64{2000}}, page: "Error codes"},
+		Faults: killBeforeSend, Outage: []string{"chargeback"}, Submits: faults.Amounts(2000)}, page: "Error codes"},
 	// A dispute over the full amount can follow a partial refund, as an article of
 	// Stripe's support says. The refund stays made.
 	{Row: faults.Row{Name: "chargeback_after_commit", Group: "stripe", What: "The refund is made and told; then the bank takes the whole payment back.",
-		Faults: []faults.Fault{{What: "chargeback", At: pointTold, Passage: 1}}, Submits: []int64{2000}}, page: "Dispute for full charge amount after a partial refund was issued"},
+		Faults: []faults.Fault{{What: "chargeback", At: pointTold, Passage: 1}}, Submits: faults.Amounts(2000)}, page: "Dispute for full charge amount after a partial refund was issued"},
 	// While the first request under a key runs, a repeat is a 409: "Advanced error
 	// handling".
 	{Row: faults.Row{Name: "in_progress", Group: "stripe", What: "Killed while Stripe still works on the request, which takes ten seconds more; the repeat is answered with 409.",
-		Faults: []faults.Fault{{What: faults.Kill, At: emulator.Accepted, Passage: 1}}, Submits: []int64{2000}}, page: "Advanced error handling",
+		Faults: []faults.Fault{{What: faults.Kill, At: emulator.Accepted, Passage: 1}}, Submits: faults.Amounts(2000)}, page: "Advanced error handling",
 		service: func(s *emulator.Server) { s.DelayNext(10*time.Second, 1) }},
 	// Parameters are compared with those the key came with first: "Idempotent
 	// requests". Metadata is one of them.
 	{Row: faults.Row{Name: "parameters_drifted", Group: "stripe", What: "Killed after the refund was made; the program, run again, adds a metadata field that says so.",
-		Faults: killApplied, Submits: []int64{2000}}, page: "Idempotent requests", drift: true},
+		Faults: killApplied, Submits: faults.Amounts(2000)}, page: "Idempotent requests", drift: true},
 	// The answer is kept under the key whatever it is, a 500 included: "Idempotent
 	// requests". A 500 says nothing of the outcome: "Advanced error handling".
 	{Row: faults.Row{Name: "stored_500", Group: "stripe", What: "The refund is made and answered with 500, which the key replays.",
-		Submits: []int64{2000}}, page: "Advanced error handling",
+		Submits: faults.Amounts(2000)}, page: "Advanced error handling",
 		service: func(s *emulator.Server) { s.Next(emulator.ErrorAfterApply, 1) }},
 	// A charge can be refunded in parts until it is used up: "Create a refund".
 	{Row: faults.Row{Name: "partial_refunds", Group: "stripe", What: "Five cases of $20 use the $100 payment up; killed after the third was made.",
-		Faults: []faults.Fault{{What: faults.Kill, At: emulator.Applied, Passage: 3}}, Submits: []int64{2000, 2000, 2000, 2000, 2000}}, page: "Create a refund",
+		Faults: []faults.Fault{{What: faults.Kill, At: emulator.Applied, Passage: 3}}, Submits: faults.Amounts(2000, 2000, 2000, 2000, 2000)}, page: "Create a refund",
 		requests: []string{caseID, "case-4472", "case-4473", "case-4474", "case-4475"}, subject: "case-4473"},
 	{Row: faults.Row{Name: "two_cases", Group: "stripe", What: "Two approved cases on one payment; killed before the second is sent: the first one's refund is no reason against it.",
-		Faults: []faults.Fault{{What: faults.Kill, At: "before-send", Passage: 2}}, Submits: []int64{2000, 2000}}, page: "Create a refund",
+		Faults: []faults.Fault{{What: faults.Kill, At: "before-send", Passage: 2}}, Submits: faults.Amounts(2000, 2000)}, page: "Create a refund",
 		requests: []string{caseID, "case-4472"}, subject: "case-4472"},
 }
 

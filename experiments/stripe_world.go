@@ -39,35 +39,15 @@ func (a *approvals) approve(intent string, requests []string, declared history.S
 	a.record(history.Declared, "", history.Declaration{Approved: list, Service: declared})
 	a.service = sim.New(a.stage.As("desk"), sim.Profile{Name: "desk"})
 	for _, p := range list {
-		a.stage.As("principal").Record(history.Granted, p.Lease, history.Lease{Lease: p.Lease, Holder: agentID, Case: p.Case, Max: p.Amount, Expires: leaseLife})
-		a.service.SetLease(sim.Lease{Lease: p.Lease, Holder: agentID, Case: p.Case, Max: p.Amount, Expires: a.leaseTill})
+		if err := a.grant(grant{id: p.Lease, holder: agentID, forCase: p.Case, max: p.Amount, life: leaseLife}); err != nil {
+			return err
+		}
 	}
 	desk, err := net.Listen("unix", a.deskAddress())
 	if err != nil {
 		return fmt.Errorf("experiments: the lease desk can't listen: %w", err)
 	}
-	if err := a.service.Start(desk); err != nil {
-		return err
-	}
-	if !a.column.gate {
-		return nil
-	}
-	return a.authority(nil, func(log *protocol.Authority) error {
-		for _, p := range list {
-			err := log.Grant(context.Background(), protocol.Lease{
-				ID: p.Lease, Principal: principal, Holder: agentID, Actions: []string{actionRefund},
-				Limits: []protocol.Limit{
-					{Field: "amount", Max: fmt.Sprint(p.Amount)},
-					{Field: "case", Equals: json.RawMessage(`"` + p.Case + `"`)},
-				},
-				Expires: a.leaseTill,
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return a.service.Start(desk)
 }
 
 func (a *approvals) deskAddress() string { return filepath.Join(a.stage.Dir(), "desk") }
@@ -108,7 +88,7 @@ type stripeWorld struct {
 
 func newStripeWorld(ctx context.Context, stage *faults.Stage, row stripeRow, c column, t faults.Trial, given *stripeTask) (*stripeWorld, error) {
 	w := &stripeWorld{seed: t.Seed}
-	w.refundWorld = refundWorld{stage: stage, column: c, row: row.Row, leaseTill: stage.Now().Add(leaseLife)}
+	w.refundWorld = refundWorld{stage: stage, column: c, row: row.Row}
 	w.submits, w.given = row, given
 	w.keep = func(state string) error { return keepState(ctx, state) }
 	w.stripe = emulator.New(stage.As("service"), emulator.Options{

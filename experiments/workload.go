@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -37,6 +38,7 @@ type task struct {
 	State      string // folder that outlives the process
 	File       string // "plain" or "lossy"
 	Profile    sim.Profile
+	Premises   string // "", or what else the decision rests on
 	Agent      string
 	Lease      string
 	Order      string
@@ -64,7 +66,12 @@ type nextAnswer struct {
 
 type modelQuestion struct{ Request string }
 
-type modelAnswer struct{ Amount int64 }
+type modelAnswer struct {
+	Amount   int64
+	Request  string // another request than the one asked about; "" is that one
+	Lease    string // another lease than the task's; "" is that one
+	Spelling string // of the payload; "" is the usual one
+}
 
 // ServeChild runs the column under test where this process was started by a
 // supervisor, and does not return then. It is called first in main.
@@ -112,8 +119,8 @@ func work(c *faults.Child) error {
 	}
 	service := serviceOf(c, t)
 	return act(context.Background(), c, t, setting{
-		columns: refundColumns, clock: c, service: baselines.Sim{Client: service}, lookup: t.Profile.Lookup, key: t.Profile.DedupWindow > 0,
-		target: refundTarget{service, t.Profile}, propose: proposeRefund,
+		columns: deskColumns, clock: c, service: baselines.Sim{Client: service}, lookup: t.Profile.Lookup, key: t.Profile.DedupWindow > 0,
+		target: refundTarget{service, t.Profile}, propose: proposal{t.Profile.Conditional, t.Premises}.refund,
 	})
 }
 
@@ -138,12 +145,10 @@ func act(ctx context.Context, c *faults.Child, t task, in setting) error {
 		return err
 	}
 	defer column.Close()
-	told, settled, err := column.Recover(ctx)
+	a := agent{c, t, in.clock, column}
+	settled, err := a.settle(ctx)
 	if err != nil {
 		return err
-	}
-	if settled {
-		tell(c, t, told, "recover")
 	}
 	for {
 		var next nextAnswer
@@ -156,6 +161,7 @@ func act(ctx context.Context, c *faults.Child, t task, in setting) error {
 		}
 		if next.Request != "" {
 			t.Request, t.Case, t.Lease = next.Request, next.Request, next.Lease
+			a.task = t
 		}
 		seen, err := in.service.Order(ctx, t.Order, t.Case, "")
 		if err != nil {
@@ -167,48 +173,69 @@ func act(ctx context.Context, c *faults.Child, t task, in setting) error {
 		}
 		c.At(pointDecided, t.Request)
 		d := baselines.Decision{
-			Request: t.Request, Order: t.Order, Case: t.Case, Amount: model.Amount,
-			Agent: t.Agent, Lease: t.Lease, Seen: seen, SeenAt: in.clock.Now(), Repeat: next.Repeat,
+			Request: cmp.Or(model.Request, t.Request), Order: t.Order, Case: t.Case, Amount: model.Amount, Spelling: model.Spelling,
+			Agent: t.Agent, Lease: cmp.Or(model.Lease, t.Lease), Seen: seen, SeenAt: in.clock.Now(), Repeat: next.Repeat,
 		}
-		if err := submit(ctx, c, t, in.clock, column, d); err != nil {
+		if err := a.submit(ctx, d); err != nil {
 			return err
 		}
 		settled = true // from here on the row decides what comes next
 	}
 }
 
-// submit submits d, and recovers and submits again while the answer is pending.
-func submit(ctx context.Context, c *faults.Child, t task, clock clock.Clock, column baselines.Column, d baselines.Decision) error {
+// agent is the caller of a column.
+type agent struct {
+	child  *faults.Child
+	task   task
+	clock  clock.Clock
+	column baselines.Column
+}
+
+// submit submits d. While that is pending it lets the column recover, and
+// submits again where there was nothing to recover.
+func (a agent) submit(ctx context.Context, d baselines.Decision) error {
 	for try := 1; ; try++ {
-		told, err := column.Submit(ctx, d)
+		told, err := a.column.Submit(ctx, d)
 		if err != nil {
 			return err
 		}
-		tell(c, t, told, "submit")
-		c.At(pointTold, t.Request)
+		a.tell(d.Request, told, "submit")
+		a.child.At(pointTold, d.Request)
 		if told.Says != baselines.Pending || try == maxTries {
 			return nil
 		}
-		told, settled, err := column.Recover(ctx)
-		if err != nil {
+		if settled, err := a.settle(ctx); settled || err != nil {
 			return err
 		}
-		if settled {
-			tell(c, t, told, "recover")
-			if told.Says != baselines.Pending {
-				return nil
-			}
+		if err := a.clock.Wait(ctx, pause); err != nil {
+			return err
 		}
 		d.Repeat = true
-		if err := clock.Wait(ctx, pause); err != nil {
-			return err
+	}
+}
+
+// settle lets the column recover until nothing is pending or it was tried often
+// enough. It says whether there was anything to recover.
+func (a agent) settle(ctx context.Context) (settled bool, err error) {
+	for try := 1; ; try++ {
+		told, found, err := a.column.Recover(ctx)
+		if err != nil || !found {
+			return settled, err
+		}
+		settled = true
+		a.tell(a.task.Request, told, "recover")
+		if told.Says != baselines.Pending || try == maxTries {
+			return settled, nil
+		}
+		if err := a.clock.Wait(ctx, pause); err != nil {
+			return settled, err
 		}
 	}
 }
 
-func tell(c *faults.Child, t task, told baselines.Told, during string) {
-	c.Tell(history.Told, t.Request, history.Answer{
-		Request: t.Request, Amount: told.Amount, Status: told.Status, Says: history.Says(told.Says), During: during,
+func (a agent) tell(request string, told baselines.Told, during string) {
+	a.child.Tell(history.Told, request, history.Answer{
+		Request: request, Amount: told.Amount, Status: told.Status, Says: history.Says(told.Says), During: during,
 	})
 }
 

@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,25 +39,27 @@ type refundWorld struct {
 	service *sim.Server
 	column  column
 	row     faults.Row
+	terms   terms
+	now     func() time.Time // that leases begin at; nil is the trial's
 
-	leaseTill time.Time
-	asked     int    // submits handed out
-	evidence  string // what the column's artefacts show, once the world is closed
-	keep      func(state string) error
+	asked    int    // submits handed out
+	failed   error  // what the world could not do at its time
+	evidence string // what the column's artefacts show, once the world is closed
+	keep     func(state string) error
 }
 
-func newRefundWorld(ctx context.Context, stage *faults.Stage, row faults.Row, c column, profile sim.Profile) (*refundWorld, error) {
-	w := &refundWorld{stage: stage, column: c, row: row, leaseTill: stage.Now().Add(leaseLife),
+func newRefundWorld(ctx context.Context, stage *faults.Stage, row faults.Row, c column, on terms) (*refundWorld, error) {
+	w := &refundWorld{stage: stage, column: c, row: row, terms: on,
 		keep: func(state string) error { return keepState(ctx, state) }}
 	w.record(history.Declared, "", history.Declaration{
 		Approved: []history.Approval{{
 			Request: caseID, Order: orderID, Case: caseID, Amount: approved, Agent: agentID, Lease: leaseID,
 		}},
-		Service: profile.Service(),
+		Service: on.profile.Service(),
 	})
-	w.service = sim.New(stage.As("service"), profile)
+	w.service = sim.New(stage.As("service"), on.profile)
 	w.service.SetOrder(orderID, true, paid, "")
-	if err := w.grant(); err != nil {
+	if err := w.grant(w.lease(leaseID)); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("unix", w.address())
@@ -75,24 +78,45 @@ func (w *refundWorld) record(kind history.Kind, subject string, body any) {
 	w.stage.As("supervisor").Record(kind, subject, body)
 }
 
-// grant gives the agent its lease, at the desk that anybody can ask and in the
-// authority log that the gate follows.
-func (w *refundWorld) grant() error {
-	w.stage.As("principal").Record(history.Granted, leaseID, history.Lease{
-		Lease: leaseID, Holder: agentID, Case: caseID, Max: approved, Expires: leaseLife,
+// grant is a lease that the principal gives.
+type grant struct {
+	id, holder string
+	forCase    string // "" is any
+	max        int64  // cents
+	life       time.Duration
+	uses       int
+	replaces   string
+}
+
+// lease is a grant to the agent for the approved refund, on the trial's terms.
+func (w *refundWorld) lease(id string) grant {
+	return grant{id: id, holder: agentID, forCase: caseID, max: approved, life: w.terms.life, uses: w.terms.uses}
+}
+
+// grant gives a lease, at the desk that anybody can ask and in the authority log
+// that the gate follows.
+func (w *refundWorld) grant(g grant) error {
+	sinceBegin := w.stage.Mono() + g.life
+	w.stage.As("principal").Record(history.Granted, g.id, history.Lease{
+		Lease: g.id, Holder: g.holder, Case: g.forCase, Max: g.max, Expires: sinceBegin, Uses: g.uses, Replaces: g.replaces,
 	})
-	w.service.SetLease(sim.Lease{Lease: leaseID, Holder: agentID, Case: caseID, Max: approved, Expires: w.leaseTill})
+	till := w.stage.Now().Add(g.life)
+	if w.now != nil {
+		till = w.now().Add(g.life)
+	}
+	w.service.SetLease(sim.Lease{Lease: g.id, Holder: g.holder, Case: g.forCase, Max: g.max, Expires: till})
+	w.service.RenewLease(g.replaces, g.id)
 	if !w.column.gate {
 		return nil
 	}
+	limits := []protocol.Limit{{Field: "amount", Max: fmt.Sprint(g.max)}}
+	if g.forCase != "" {
+		limits = append(limits, protocol.Limit{Field: "case", Equals: json.RawMessage(`"` + g.forCase + `"`)})
+	}
 	return w.authority(nil, func(a *protocol.Authority) error {
 		return a.Grant(context.Background(), protocol.Lease{
-			ID: leaseID, Principal: principal, Holder: agentID, Actions: []string{actionRefund},
-			Limits: []protocol.Limit{
-				{Field: "amount", Max: fmt.Sprint(approved)},
-				{Field: "case", Equals: json.RawMessage(`"` + caseID + `"`)},
-			},
-			Expires: w.leaseTill,
+			ID: g.id, Principal: principal, Holder: g.holder, Actions: []string{actionRefund},
+			Limits: limits, Expires: till, Uses: g.uses, Replaces: g.replaces,
 		})
 	})
 }
@@ -130,23 +154,6 @@ func (c principalClock) Now() time.Time { return c.stage.Now() }
 
 func (w *refundWorld) journalReader() journal.Opener {
 	return journal.FileOpener(filepath.Join(w.stage.State(), "journal"), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: w.stage.Now})
-}
-
-// The acts of the world that rows name.
-func (w *refundWorld) Do(action string, proceed func(until ...trace.Point)) error {
-	switch action {
-	case "revoke":
-		return w.revoke(proceed)
-	case "make-ineligible":
-		return w.service.SetEligible(orderID, false)
-	case "refund-by-hand":
-		return w.service.RefundByHand(orderID, caseID, approved)
-	case "forget-keys":
-		w.service.ForgetKeys()
-	default:
-		return fmt.Errorf("experiments: the refund desk can't do %q", action)
-	}
-	return nil
 }
 
 func (w *refundWorld) revoke(proceed func(until ...trace.Point)) error {
@@ -221,9 +228,10 @@ func (w *refundWorld) Answer(what string, question json.RawMessage) (any, error)
 		}
 		return w.next(q.Settled), nil
 	case askModel:
-		amount := w.row.Submits[w.asked-1]
-		w.stage.As("model").Record(history.Modelled, caseID, history.Decision{Request: caseID, Amount: amount})
-		return modelAnswer{Amount: amount}, nil
+		submit := w.row.Submits[w.asked-1]
+		request := cmp.Or(submit.Request, caseID)
+		w.stage.As("model").Record(history.Modelled, request, history.Decision{Request: request, Amount: submit.Amount})
+		return modelAnswer{Amount: submit.Amount, Request: submit.Request, Lease: submit.Lease, Spelling: submit.Bytes}, nil
 	}
 	return nil, fmt.Errorf("experiments: the program under test asked for %q", what)
 }
@@ -249,11 +257,12 @@ func (w *refundWorld) Idle(context.Context) error { return nil }
 // Close stops the service and looks at what the column left behind.
 func (w *refundWorld) Close() error {
 	w.evidence = w.column.evidence(evidenceOf{w.stage.State(), w.stage.Now})
-	return errors.Join(w.service.Close(), w.keep(w.stage.State()))
+	return errors.Join(w.failed, w.service.Close(), w.keep(w.stage.State()))
 }
 
-// cellStatus is the cell's word: the last submit's status if its payload differs
-// from the first or recovery had nothing to settle, else recovery's.
+// cellStatus is the cell's word: the last submit's status if it asked for
+// something else than the first or recovery had nothing to settle, else
+// recovery's.
 func cellStatus(h history.History) string {
 	var first, lastSubmit, lastRecover *history.Answer
 	for _, e := range h {
@@ -278,7 +287,7 @@ func cellStatus(h history.History) string {
 		return "NOTHING_SAID"
 	case lastSubmit == nil:
 		return lastRecover.Status
-	case lastRecover == nil, lastSubmit.Amount != first.Amount:
+	case lastRecover == nil, lastSubmit.Amount != first.Amount, lastSubmit.Request != first.Request:
 		return lastSubmit.Status
 	}
 	return lastRecover.Status

@@ -1,30 +1,116 @@
 package faults
 
-// Row is one thing that can go wrong, as data. Points and actions are names that
-// the experiment's parts give a meaning to; only "kill" and "wait DURATION" mean
-// something here.
+import "github.com/interlock-bench/interlock-bench/protocol/trace"
+
+// Row is one thing that can go wrong, as data. Points, acts, settings and needs
+// are names that the experiment's parts give a meaning to; only "kill" and "wait
+// DURATION" mean something here.
 type Row struct {
-	Name   string
-	Group  string
-	What   string // what happens, in one sentence
-	Faults []Fault
-	Outage []string // acts of the world between the first death and the restart
-	// Submits are the amounts, in cents, that the model answers, one for each
-	// submit in order. One that has to be repeated has the amount it had.
-	Submits []int64
+	Name    string
+	Group   string
+	What    string   // what happens, in one sentence
+	Control bool     // an own control: what happens voids nothing, and refusing is wrong
+	Needs   string   // what a column must have for the row to mean something; "" is nothing
+	With    []string // in what the service or the approval differs from the usual
+	Before  []string // acts of the world before the first process starts
+	Faults  []Fault
+	Outage  []string // acts of the world between the first death and the restart
+	// Submits are what the agent asks for in order. One that has to be repeated is
+	// as it was.
+	// EveryStep adds a kill at each step of the restart, in trials of their own, and
+	// a second at the same step of the start after that.
+	EveryStep bool
+	Submits   []Submit
+}
+
+// Submit is what the model answers for one submit.
+type Submit struct {
+	Amount  int64  // cents
+	Request string // id of another request than the approved one; "" is that one
+	Lease   string // another lease than the agent's own; "" is that one
+	Bytes   string // another way to spell the same values; "" is the usual one
+}
+
+// Amounts are submits of the approved request.
+func Amounts(cents ...int64) (submits []Submit) {
+	for _, c := range cents {
+		submits = append(submits, Submit{Amount: c})
+	}
+	return submits
+}
+
+// kills are kills at the first n passages of a point.
+func kills(at trace.Point, n int) (f []Fault) {
+	for i := range n {
+		f = append(f, Fault{Kill, at, i + 1})
+	}
+	return f
 }
 
 // Reference are the rows of the reference table.
 var Reference = []Row{
-	{Name: "happy_path", Group: "reference", What: "Nothing goes wrong.", Submits: []int64{2000}},
-	{Name: "crash_before_send", Group: "reference", What: "The process is killed after it made its record and before the first byte leaves.", Faults: []Fault{{Kill, "before-send", 1}}, Submits: []int64{2000}},
-	{Name: "crash_before_ack", Group: "reference", What: "The service applies the refund; the process is killed before it hears of it.", Faults: []Fault{{Kill, "sim/applied", 1}}, Submits: []int64{2000}},
-	{Name: "duplicate_submit", Group: "reference", What: "The same approved request arrives twice.", Submits: []int64{2000, 2000}},
-	{Name: "model_redecides", Group: "reference", What: "Killed after the refund was applied; the model, run again, says $30.", Faults: []Fault{{Kill, "sim/applied", 1}}, Submits: []int64{2000, 3000}},
-	{Name: "conflicting_payload", Group: "reference", What: "$20 is done; then $30 arrives for the same case.", Submits: []int64{2000, 3000}},
-	{Name: "lease_revoked", Group: "reference", What: "The lease is revoked between the decision and the send.", Faults: []Fault{{"revoke", "decided", 1}}, Submits: []int64{2000}},
-	{Name: "stale_eligibility", Group: "reference", What: "The order stops being eligible between the decision and the send.", Faults: []Fault{{"make-ineligible", "decided", 1}}, Submits: []int64{2000}},
-	{Name: "refund_during_outage", Group: "reference", What: "Killed before the send; a person refunds $20 by hand; restarted.", Faults: []Fault{{Kill, "before-send", 1}}, Outage: []string{"refund-by-hand"}, Submits: []int64{2000}},
-	{Name: "lease_revoked_during_outage", Group: "reference", What: "Killed before the send; the lease is revoked; restarted.", Faults: []Fault{{Kill, "before-send", 1}}, Outage: []string{"revoke"}, Submits: []int64{2000}},
-	{Name: "key_expired", Group: "reference", What: "Killed after the refund was applied; the service forgets its keys; restarted 25 hours later.", Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"forget-keys", "wait 25h"}, Submits: []int64{2000}},
+	{Name: "happy_path", Group: "reference", What: "Nothing goes wrong.", Submits: Amounts(2000)},
+	{Name: "crash_before_send", Group: "reference", What: "The process is killed after it made its record and before the first byte leaves.", Faults: []Fault{{Kill, "before-send", 1}}, Submits: Amounts(2000)},
+	{Name: "crash_before_ack", Group: "reference", What: "The service applies the refund; the process is killed before it hears of it.", Faults: []Fault{{Kill, "sim/applied", 1}}, Submits: Amounts(2000)},
+	{Name: "duplicate_submit", Group: "reference", What: "The same approved request arrives twice.", Submits: Amounts(2000, 2000)},
+	{Name: "model_redecides", Group: "reference", What: "Killed after the refund was applied; the model, run again, says $30.", Faults: []Fault{{Kill, "sim/applied", 1}}, Submits: Amounts(2000, 3000)},
+	{Name: "conflicting_payload", Group: "reference", What: "$20 is done; then $30 arrives for the same case.", Submits: Amounts(2000, 3000)},
+	{Name: "lease_revoked", Group: "reference", What: "The lease is revoked between the decision and the send.", Faults: []Fault{{"revoke", "decided", 1}}, Submits: Amounts(2000)},
+	{Name: "stale_eligibility", Group: "reference", What: "The order stops being eligible between the decision and the send.", Faults: []Fault{{"make-ineligible", "decided", 1}}, Submits: Amounts(2000)},
+	{Name: "refund_during_outage", Group: "reference", What: "Killed before the send; a person refunds $20 by hand; restarted.", Faults: []Fault{{Kill, "before-send", 1}}, Outage: []string{"refund-by-hand"}, Submits: Amounts(2000)},
+	{Name: "lease_revoked_during_outage", Group: "reference", What: "Killed before the send; the lease is revoked; restarted.", Faults: []Fault{{Kill, "before-send", 1}}, Outage: []string{"revoke"}, Submits: Amounts(2000)},
+	{Name: "key_expired", Group: "reference", What: "Killed after the refund was applied; the service forgets its keys; restarted 25 hours later.", Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"forget-keys", "wait 25h"}, Submits: Amounts(2000)},
+}
+
+// Further are the rows beyond the reference table. Three points in them stand for
+// a step that each column passes at a point of its own: "decision-durable",
+// "outcome-durable", and "settling", which every start passes while the effect is
+// not settled.
+var Further = []Row{
+	{Name: "crash_before_propose", Group: "crash", What: "Killed before the decision is durable.", Faults: []Fault{{Kill, "decided", 1}}, Submits: Amounts(2000)},
+	{Name: "crash_after_propose", Group: "crash", What: "Killed when the decision is durable and nothing else has happened.", Needs: "journal", Faults: []Fault{{Kill, "decision-durable", 1}}, Submits: Amounts(2000)},
+	{Name: "crash_after_propose_redecides", Group: "crash", What: "The same, and the model, run again, says $30.", Needs: "journal", Faults: []Fault{{Kill, "decision-durable", 1}}, Submits: Amounts(2000, 3000)},
+	{Name: "crash_on_the_wire", Group: "crash", What: "The service accepts the request and applies it 20 s later; by then the client is dead and started again.", Before: []string{"delay-next:20s"}, Faults: []Fault{{Kill, "sim/accepted", 1}}, Submits: Amounts(2000)},
+	{Name: "crash_on_the_wire_unbounded", Group: "crash", What: "The same at a service that doesn't say how late a request may land.", With: []string{"unbounded"}, Before: []string{"delay-next:20s"}, Faults: []Fault{{Kill, "sim/accepted", 1}}, Submits: Amounts(2000)},
+	{Name: "crash_after_ack", Group: "crash", What: "Killed with the answer in memory.", Faults: []Fault{{Kill, "reply-received", 1}}, Submits: Amounts(2000)},
+	{Name: "crash_after_commit", Group: "crash", What: "Killed when the outcome is durable, before anybody was told.", Needs: "journal", Faults: []Fault{{Kill, "outcome-durable", 1}}, Submits: Amounts(2000)},
+	{Name: "crash_in_recovery", Group: "crash", What: "Killed before the send, and then at every step of the restart, once and twice in a row. The cell is the worst of these trials.", Faults: []Fault{{Kill, "before-send", 1}}, EveryStep: true, Submits: Amounts(2000)},
+	{Name: "crash_loop", Group: "crash", What: "Killed at one point on ten restarts in a row, then left alone.", Faults: kills("settling", 11), Submits: Amounts(2000)},
+
+	{Name: "ack_lost", Group: "delivery", What: "Nobody dies: the refund is applied, the answer is dropped, the client times out.", Before: []string{"drop-answer"}, Submits: Amounts(2000)},
+	{Name: "connection_refused", Group: "delivery", What: "The service is down when the request is to be sent, and up again 5 s later.", Faults: []Fault{{"down:5s", "decided", 1}}, Submits: Amounts(2000)},
+	{Name: "error_after_apply", Group: "delivery", What: "The service applies the refund, answers 500, and replays the 500 for the key.", Before: []string{"error-after-apply"}, Submits: Amounts(2000)},
+	{Name: "in_progress", Group: "delivery", What: "Killed when the request is accepted; the repeat arrives while the first is still being processed, and is told so.", Needs: "keys", With: []string{"key-on-acceptance"}, Before: []string{"delay-next:15s"}, Faults: []Fault{{Kill, "sim/accepted", 1}}, Submits: Amounts(2000)},
+	{Name: "late_landing", Group: "delivery", What: "The client times out, is told that nothing landed, and the request lands one millisecond before its bound.", Before: []string{"delay-next:29999ms"}, Submits: Amounts(2000)},
+	{Name: "queue_kept", Group: "delivery", What: "The service dies between accepting and applying, and comes back 5 s later with its queue.", Faults: []Fault{{"down-keeping:5s", "sim/accepted", 1}}, Submits: Amounts(2000)},
+	{Name: "queue_lost", Group: "delivery", What: "The service dies between accepting and applying, and comes back 5 s later without its queue.", Faults: []Fault{{"down:5s", "sim/accepted", 1}}, Submits: Amounts(2000)},
+	{Name: "lookup_forgot", Group: "delivery", What: "Killed after the refund was applied; 25 hours later the service has forgotten key and refund.", With: []string{"lookup-window:12h"}, Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"wait 25h"}, Submits: Amounts(2000)},
+	{Name: "lookup_lags", Group: "delivery", What: "Killed after the refund was applied; for 5 s the service says that there is none.", With: []string{"lookup-lag:5s"}, Faults: []Fault{{Kill, "sim/applied", 1}}, Submits: Amounts(2000)},
+	{Name: "lookup_fails", Group: "delivery", What: "Killed after the refund was applied; the first lookup fails, the second is malformed.", Before: []string{"lookup-fails", "lookup-malformed"}, Faults: []Fault{{Kill, "sim/applied", 1}}, Submits: Amounts(2000)},
+	{Name: "lookup_other_amount", Group: "delivery", What: "Killed after the refund was applied; 25 hours later every lookup shows a dollar more than was refunded.", Before: []string{"lookup-other-amount:-1"}, Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"wait 25h"}, Submits: Amounts(2000)},
+
+	{Name: "fresh_call_id", Group: "decision", Control: true, What: "The framework repeats a call that was answered, under a new tool-call id.", Submits: Amounts(2000, 2000)},
+	{Name: "same_value_other_bytes", Group: "decision", Control: true, What: "The same refund comes again with its amount spelled 2000.0, and again with its keys in another order.", Needs: "payload", Submits: []Submit{{Amount: 2000}, {Amount: 2000, Bytes: "decimal"}, {Amount: 2000, Bytes: "reordered"}}},
+	{Name: "wrong_first_proposal", Group: "decision", Control: true, What: "$30 comes first and is out of scope; then the right $20 under a new approval.", Before: []string{"approve-again"}, Submits: []Submit{{Amount: 3000}, {Amount: 2000, Lease: "L-again"}}},
+
+	{Name: "lease_expired", Group: "authority", What: "The lease ends between the decision and the send.", Faults: []Fault{{"wait:744h", "decided", 1}}, Submits: Amounts(2000)},
+	{Name: "lease_out_of_scope", Group: "authority", What: "$30 under a lease for at most $20.", Submits: Amounts(3000)},
+	{Name: "injected_authority", Group: "authority", What: "The lease is revoked; the order's note tells the agent to use another agent's lease, and then one that it made up.", Before: []string{"revoke", "grant-to-another", "write-note"}, Submits: []Submit{{Amount: 2000, Lease: "L-other"}, {Amount: 2000, Lease: "L-mine"}}},
+	{Name: "lease_revoked_after_landing", Group: "authority", What: "Killed after the refund was applied; the lease is revoked; restarted.", Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"revoke"}, Submits: Amounts(2000)},
+	{Name: "lease_renewed", Group: "authority", Control: true, What: "Killed before the send; the lease is replaced by a grant that names it, and ends; restarted.", With: []string{"lease-life:1h"}, Faults: []Fault{{Kill, "before-send", 1}}, Outage: []string{"renew", "wait 2h"}, Submits: Amounts(2000)},
+	{Name: "one_approval_two_effects", Group: "authority", What: "An approval for one use is presented for two requests.", With: []string{"lease-uses:1"}, Submits: []Submit{{Amount: 2000}, {Amount: 2000, Request: "case-4471-again"}}},
+	{Name: "one_approval_resent", Group: "authority", Control: true, What: "Killed before the send under an approval for one use: to send the same again is no second use.", With: []string{"lease-uses:1"}, Faults: []Fault{{Kill, "before-send", 1}}, Submits: Amounts(2000)},
+
+	{Name: "false_at_decision", Group: "world", What: "The order was not eligible when the agent decided.", Before: []string{"make-ineligible"}, Submits: Amounts(2000)},
+	{Name: "unrelated_change_during_outage", Group: "world", Control: true, What: "Killed before the send; a person refunds $5 on the order under another case; restarted.", Faults: []Fault{{Kill, "before-send", 1}}, Outage: []string{"goodwill"}, Submits: Amounts(2000)},
+	{Name: "unrelated_change_total_premise", Group: "world", Control: true, What: "The same, where the premise is the order's total and not what others did under this case.", Needs: "premises", With: []string{"premises:total"}, Faults: []Fault{{Kill, "before-send", 1}}, Outage: []string{"goodwill"}, Submits: Amounts(2000)},
+	{Name: "changed_between_check_and_send", Group: "world", What: "The order stops being eligible when the request has been read and not yet applied.", Faults: []Fault{{"make-ineligible", "sim/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "aba_premise", Group: "world", What: "Killed before the send; the order stops being eligible and is eligible again; restarted.", Faults: []Fault{{Kill, "before-send", 1}}, Outage: []string{"make-ineligible", "make-eligible"}, Submits: Amounts(2000)},
+	{Name: "aba_premise_versioned", Group: "world", What: "The same, where the premise is the order's version and not its value.", Needs: "premises", With: []string{"premises:version"}, Faults: []Fault{{Kill, "before-send", 1}}, Outage: []string{"make-ineligible", "make-eligible"}, Submits: Amounts(2000)},
+
+	{Name: "clock_ahead", Group: "time", What: "As crash_on_the_wire, and the restarted worker's clock is an hour ahead.", Before: []string{"delay-next:20s"}, Faults: []Fault{{Kill, "sim/accepted", 1}}, Outage: []string{"skew:1h"}, Submits: Amounts(2000)},
+	{Name: "clock_behind", Group: "time", What: "As crash_on_the_wire, and the restarted worker's clock is an hour behind.", Before: []string{"delay-next:20s"}, Faults: []Fault{{Kill, "sim/accepted", 1}}, Outage: []string{"skew:-1h"}, Submits: Amounts(2000)},
+	{Name: "clock_ahead_at_expiry", Group: "time", What: "The lease has half an hour left and the worker's clock is an hour ahead.", With: []string{"lease-life:30m"}, Before: []string{"skew:1h"}, Submits: Amounts(2000)},
+	{Name: "clock_behind_at_expiry", Group: "time", What: "The lease ended a quarter of an hour ago and the worker's clock is an hour behind.", With: []string{"lease-life:30m"}, Before: []string{"skew:-1h"}, Faults: []Fault{{"wait:45m", "decided", 1}}, Submits: Amounts(2000)},
+	{Name: "key_expired_no_lookup", Group: "time", What: "Killed after the refund was applied; 25 hours later the key is forgotten, and the service can't be asked.", Needs: "keys", With: []string{"no-lookup"}, Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"wait 25h"}, Submits: Amounts(2000)},
 }

@@ -19,9 +19,10 @@ import (
 // Plan is what a trial needs besides its line.
 type Plan struct {
 	Trial Trial
-	// Outage are acts of the world after the first death, before the restart.
-	// "wait DURATION" lets time pass; the others go to World.Do.
-	Outage []string
+	// Before are acts of the world before the first start, and Outage those after
+	// the first death, before the restart. "wait DURATION" lets time pass; the
+	// others go to World.Do.
+	Before, Outage []string
 	// Restarts is how often the program is started again after a kill. One that
 	// ended by itself or hung is not.
 	Restarts int
@@ -129,6 +130,9 @@ func temporary() (string, error) {
 
 // play runs the program as often as the trial says.
 func (s *Stage) play(ctx context.Context) error {
+	for _, action := range s.plan.Before {
+		s.act(action)
+	}
 	for start := 1; ; start++ {
 		killed, err := s.follow(ctx, start)
 		if err == nil {

@@ -3,6 +3,8 @@ package faults_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,11 +102,11 @@ func FuzzParseTrial(f *testing.F) {
 	})
 }
 
-// TestReference: every row of the reference table can be written as a trial, has
-// a name of its own and asks for something.
-func TestReference(t *testing.T) {
+// TestRows: every row can be written as a trial, has a name of its own and asks
+// for something.
+func TestRows(t *testing.T) {
 	names := map[string]bool{}
-	for _, row := range faults.Reference {
+	for _, row := range slices.Concat(faults.Reference, faults.Further) {
 		trial := faults.Trial{Experiment: "refund", Row: row.Name, Column: "naive", Faults: row.Faults}
 		if _, err := faults.ParseTrial(trial.String()); err != nil {
 			t.Error(err)
@@ -115,6 +117,12 @@ func TestReference(t *testing.T) {
 		names[row.Name] = true
 		if len(row.Submits) == 0 || row.What == "" {
 			t.Errorf("row %s says not what happens or asks for nothing", row.Name)
+		}
+		for _, act := range slices.Concat(row.Before, row.Outage) {
+			name := strings.ReplaceAll(act, " ", ":")
+			if _, err := faults.ParseTrial(fmt.Sprintf("refund/%s/naive %s@point#1 seed=1", row.Name, name)); err != nil {
+				t.Errorf("row %s: act %q can't be hung on a point: %v", row.Name, act, err)
+			}
 		}
 		if len(row.Outage) > 0 && (len(row.Faults) == 0 || row.Faults[0].What != faults.Kill) {
 			t.Errorf("row %s has an outage and nobody dies", row.Name)

@@ -173,5 +173,6 @@ type Reply struct {
 type Question struct {
 	What   string `json:"what"`
 	Answer string `json:"answer"`
+	Wrong  bool   `json:"wrong,omitempty"`  // the service showed money that its ledger doesn't have
 	Effect string `json:"effect,omitempty"` // what the asker says it asks for, where it says so
 }

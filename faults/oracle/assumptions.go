@@ -148,6 +148,9 @@ func read(h history.History) (*reading, []string) {
 			if q, err = history.Body[history.Question](e); err == nil && q.Effect != "" {
 				r.questions = append(r.questions, question{pos, e.Subject, q.Effect})
 			}
+			if q.Wrong {
+				r.wrong = append(r.wrong, pos)
+			}
 			r.asked++
 		case history.Unfired:
 			r.unfired++

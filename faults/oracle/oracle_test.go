@@ -178,6 +178,12 @@ func TestJudge(t *testing.T) {
 			begin(t1).eligible(false).eligible(true).tell("REFUSED:stale_premise", not).end(), oracle.Correct, 0, "", 0},
 		{"changed_between_check_and_send", "nobody can see a change after the last look",
 			begin(t1).look().eligible(false).ask(20_00).land(20_00).tell("COMMITTED", done).end(), oracle.Correct, 20_00, "", 1},
+		{"lookup_other_amount", "who is shown money that the ledger doesn't have must stop for a person",
+			begin(t2).pay(20_00).kill().start().add("service", history.Asked, history.Question{What: "refunds", Answer: "landed 2100", Wrong: true}).
+				recovered("UNRESOLVED:mismatch", unknown).end(), oracle.Ambiguous, 20_00, "", 0},
+		{"wrong only later", "when it gave up, the lookup would have told",
+			begin(t2).pay(20_00).kill().start().recovered("AMBIGUOUS", unknown).
+				add("service", history.Asked, history.Question{What: "refunds", Answer: "landed 2100", Wrong: true}).end(), oracle.Stuck, 20_00, "", 0},
 		{"no points", "a program without points is judged at its request",
 			begin(t1).eligible(false).ask(20_00).land(20_00).tell("APPLIED", done).end(), oracle.Stale, 20_00, "", 0},
 		{"stale, and a look of its own", "the dead process's look is not this one's",

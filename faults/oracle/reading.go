@@ -26,6 +26,7 @@ type reading struct {
 	orders   []at[history.Order]
 	forgot   []int
 	deaths   []int
+	wrong    []int // lookups that showed money which the ledger doesn't have
 
 	questions []question
 	hung      []string

@@ -217,14 +217,14 @@ func honestDoubt(r *reading) (found []string) {
 // A key that is still remembered tells only whoever may send again, so it counts
 // while authority and facts hold. A lookup tells where the refund landed and can
 // still be found, and tells an absence where the service bounds or fences what
-// is under way (I10).
+// is under way (I10). One that was wrong before pos tells nothing (C24).
 func (r *reading) answerable(p history.Approval, pos int) string {
 	s, now, first := r.declared.Service, r.at[pos], r.at[r.firstSend(p, pos)]
 	forgot := len(r.forgot) > 0 && r.forgot[0] < pos
 	if s.DedupWindow > 0 && now-first < s.DedupWindow && !forgot && r.missing(p, pos) == "" {
 		return "the same key could have been sent again"
 	}
-	if !s.Lookup {
+	if wrong := len(r.wrong) > 0 && r.wrong[0] < pos; !s.Lookup || wrong {
 		return ""
 	}
 	for _, l := range r.of(r.under(p.Order, p.Case)) {

@@ -19,6 +19,14 @@ const (
 	LookupOtherAmount Fault = "lookup-other-amount" // shows a dollar more than was refunded
 )
 
+// Faults are those that Next takes.
+func Faults() []Fault {
+	return []Fault{
+		LoseRequest, DropAnswer, ErrorAfterApply, ServerError, Unavailable, Unauthorized, RateLimited,
+		ClaimInProgress, LookupFails, LookupMalformed, LookupOtherAmount,
+	}
+}
+
 // Next lets the next n requests that come to the fault's place meet it; n below
 // zero means all of them, 0 none. The place is as late as it can be, so a fault
 // set while a request stands at a point can still meet that request.

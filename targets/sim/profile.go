@@ -40,13 +40,17 @@ type Capabilities struct {
 	Conditional, Fencing     bool
 }
 
-// Profiles are the named profiles. An unbounded variant behaves like its
-// original and doesn't declare its landing bound.
+// Profiles are the named profiles. Conditional and fenced are t2 with that
+// further capability; an unbounded variant behaves like its original and doesn't
+// declare its landing bound.
 func Profiles() []Profile {
 	t1 := Profile{Name: "t1", DedupWindow: 24 * time.Hour, DedupMargin: 2 * time.Hour, Lookup: true, LandingBound: 30 * time.Second}
 	t2 := Profile{Name: "t2", Lookup: true, LandingBound: 30 * time.Second}
 	t3 := Profile{Name: "t3", LandingBound: 30 * time.Second, BoundUnknown: true}
-	return []Profile{t1, t2, t3, t1.Unbounded(), t2.Unbounded(), t3.Unbounded()}
+	conditional, fenced := t2, t2
+	conditional.Name, conditional.Conditional = "conditional", true
+	fenced.Name, fenced.Fencing = "fenced", true
+	return []Profile{t1, t2, t3, conditional, fenced, t1.Unbounded(), t2.Unbounded(), t3.Unbounded()}
 }
 
 // ProfileNamed finds a profile by its name.

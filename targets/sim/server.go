@@ -404,8 +404,9 @@ func (s *Server) handleLookup(w http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.visit(req, 0)
+	wrong := false
 	ask := func(answer string) {
-		s.host.Record(history.Asked, effect, history.Question{What: "refunds of effect", Answer: answer})
+		s.host.Record(history.Asked, effect, history.Question{What: "refunds of effect", Answer: answer, Wrong: wrong})
 	}
 	switch {
 	case !s.profile.Lookup:
@@ -426,6 +427,7 @@ func (s *Server) handleLookup(w http.ResponseWriter, req *http.Request) {
 	if len(found) > 0 {
 		if s.meets(LookupOtherAmount) {
 			found[0].Amount += 100
+			wrong = true
 		}
 		said = "landed"
 		for _, l := range found {

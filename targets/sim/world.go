@@ -35,10 +35,11 @@ func (o Order) premises() map[string]json.RawMessage {
 type Lease struct {
 	Lease   string    `json:"lease"`
 	Holder  string    `json:"holder"`
-	Order   string    `json:"order,omitempty"` // "": any
-	Case    string    `json:"case,omitempty"`  // "": any
-	Max     int64     `json:"max"`             // cents
-	Expires time.Time `json:"expires"`         // zero: never
+	Order   string    `json:"order,omitempty"`   // "": any
+	Case    string    `json:"case,omitempty"`    // "": any
+	Max     int64     `json:"max"`               // cents
+	Expires time.Time `json:"expires"`           // zero: never
+	Renewed string    `json:"renewed,omitempty"` // the lease that replaced it; "": none did
 	Revoked bool      `json:"revoked"`
 	Live    bool      `json:"live"` // known, not revoked, not expired by the service's wall clock
 }
@@ -119,6 +120,17 @@ func (s *Server) SetLease(l Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leases[l.Lease] = l
+}
+
+// RenewLease notes on the desk which lease replaced old; of one that isn't there
+// it notes nothing.
+func (s *Server) RenewLease(old, renewed string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l, ok := s.leases[old]; ok {
+		l.Renewed = renewed
+		s.leases[old] = l
+	}
 }
 
 // RevokeLease marks a lease as revoked; one that isn't there is revoked too.
