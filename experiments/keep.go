@@ -50,7 +50,7 @@ func (k Kept) Same() bool {
 
 // Errors of kept files.
 var (
-	// ErrKept is the class of files that aren't what KeepHistory writes.
+	// ErrKept is the class of what DecodeKept doesn't read.
 	ErrKept = errors.New("experiments: not a kept trial")
 	// ErrNothingKept is returned for a folder without one.
 	ErrNothingKept = errors.New("experiments: no kept trial")

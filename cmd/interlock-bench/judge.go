@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -54,12 +55,17 @@ func (b *bench) judgeAll(files []experiments.KeptFile, format string) error {
 		then := experiments.Money(k.Said.Money) + " " + k.Said.Class.Word()
 		today := experiments.Money(v.Money) + " " + v.Class.Word()
 		t.Rows = append(t.Rows, []string{f.Name, k.Trial.String(), then, today})
-		why := append([]string{"rules broken: " + strings.Join(append(v.Broke, "none")[:max(1, len(v.Broke))], ", ")}, v.Why...)
+		why := strings.Join(v.Why, "; ")
+		if len(v.Broke) > 0 {
+			why = "by " + strings.Join(v.Broke, ", ") + ": " + why
+		}
 		switch {
+		case len(k.History) == 0:
+			note("not judged", "%s (%s): it has no history", f.Name, k.Trial)
 		case !k.Same():
-			note("judged otherwise", "%s (%s): from %s to %s: %s", f.Name, k.Trial, k.Said.Class, v.Class, strings.Join(why, "; "))
+			note("judged otherwise", "%s (%s): from %s %s to %s %s; %s", f.Name, k.Trial, k.Said.Class, then, v.Class, today, cmp.Or(why, "no rule finds anything"))
 		case v.Class == oracle.Unknown:
-			note("not judged", "%s (%s): %s", f.Name, k.Trial, strings.Join(v.Why, "; "))
+			note("not judged", "%s (%s): %s", f.Name, k.Trial, why)
 		}
 	}
 	if format == tableFormats()[0] { // the names say which trial it is, and there is no room for both
