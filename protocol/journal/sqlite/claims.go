@@ -38,9 +38,19 @@ const (
 type claims struct {
 	file *journal.LockFile
 
-	mu   sync.Mutex
-	mine map[journal.ID]*note
-	held map[int64]int // claims of mine on one byte
+	mu     sync.Mutex
+	mine   map[journal.ID]*note
+	held   map[int64]int // claims of mine on one byte
+	closed bool          // the descriptor may be another file's by now
+}
+
+func (c *claims) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		c.file.Close()
+	}
 }
 
 // note says who holds a claim, or the turn to append.
@@ -81,6 +91,9 @@ func slotOf(effect journal.ID) int64 { return int64(binary.BigEndian.Uint16(effe
 func (c *claims) take(n note) (other *note, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return nil, journal.ErrClosed
+	}
 	if err := c.file.Check(); err != nil {
 		return nil, err
 	}
@@ -89,12 +102,8 @@ func (c *claims) take(n note) (other *note, err error) {
 	}
 	at := byteOf(n.effect)
 	if c.held[at] == 0 {
-		ok, err := c.file.Lock(at, false)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return c.find(n.effect), nil
+		if other, err := c.lock(at, n.effect); other != nil || err != nil {
+			return other, err
 		}
 	}
 	c.held[at]++
@@ -103,11 +112,27 @@ func (c *claims) take(n note) (other *note, err error) {
 	return nil, nil
 }
 
+// lock locks the effect's byte, or returns the note of whoever has. A holder who
+// has just locked it, or is about to free it, has no note: that is looked at for
+// some milliseconds.
+func (c *claims) lock(at int64, effect journal.ID) (other *note, err error) {
+	for range 100 {
+		if ok, err := c.file.Lock(at, false); ok || err != nil {
+			return nil, err
+		}
+		if other = c.find(effect); other.opening != 0 {
+			return other, nil
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+	return other, nil
+}
+
 func (c *claims) release(effect journal.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.mine[effect]
-	if n == nil {
+	if n == nil || c.closed {
 		return
 	}
 	delete(c.mine, effect)
@@ -163,6 +188,9 @@ func (c *claims) find(effect journal.ID) *note {
 func (c *claims) holding(effect journal.ID) *note {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
 	if n := c.mine[effect]; n != nil {
 		return n
 	}

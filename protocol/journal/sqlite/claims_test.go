@@ -249,6 +249,31 @@ func TestProcessIDsDecideNothing(t *testing.T) {
 	mustClaim(t, s, e1)
 }
 
+// TestAReleaseAfterCloseTouchesNothing: by then the descriptor is another file's.
+func TestAReleaseAfterCloseTouchesNothing(t *testing.T) {
+	s, _ := mustOpen(t, newPath(t), sqlite.Options{})
+	c := mustClaim(t, s, e1)
+	s.Close()
+	var others []*os.File
+	for n := range 20 {
+		f, err := os.Create(filepath.Join(t.TempDir(), fmt.Sprint(n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		others = append(others, f)
+	}
+	c.Release()
+	for _, f := range others {
+		if info, err := f.Stat(); err != nil || info.Size() != 0 {
+			t.Errorf("%s was written to (%v)", f.Name(), err)
+		}
+	}
+	if _, ok := s.Holder(e1); ok {
+		t.Error("a closed store knows a holder")
+	}
+}
+
 // TestEffectsThatShareAByte: in one process both can be claimed; another process
 // waits for both, and is told by whom.
 func TestEffectsThatShareAByte(t *testing.T) {

@@ -273,11 +273,12 @@ func (s *Store) catchUp() error {
 		if err := s.take(e, durable); err != nil {
 			return s.poison(err)
 		}
+		s.durable = s.at.seq
 	}
 	if err := rows.Err(); err != nil {
 		return s.failed("read", err)
 	}
-	s.version, s.durable = version, s.at.seq
+	s.version = version
 	return nil
 }
 
@@ -364,7 +365,7 @@ func (s *Store) shut() error {
 		s.wal.close()
 	}
 	if s.claims != nil {
-		s.claims.file.Close()
+		s.claims.close()
 	}
 	return err
 }
