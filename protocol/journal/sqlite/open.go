@@ -124,6 +124,10 @@ func (s *Store) open() error {
 	if err := s.readAll(); err != nil {
 		return err
 	}
+	// From here on this connection waits as patiently says.
+	if _, err := s.conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0"); err != nil {
+		return s.failed("open", err)
+	}
 	if !s.o.Reader {
 		if s.wal, err = openRoom(s.path + "-wal"); err != nil {
 			return err
@@ -206,7 +210,8 @@ func (s *Store) refresh() error {
 }
 
 func (s *Store) connect() error {
-	dsn := url.URL{Scheme: "file", Path: s.path, RawQuery: "mode=rw&_pragma=synchronous(FULL)&_pragma=trusted_schema(OFF)&_pragma=cell_size_check(ON)"}
+	dsn := url.URL{Scheme: "file", Path: s.path, RawQuery: fmt.Sprintf(
+		"mode=rw&_pragma=busy_timeout(%d)&_pragma=synchronous(FULL)&_pragma=trusted_schema(OFF)&_pragma=cell_size_check(ON)", s.o.Patience.Milliseconds())}
 	connector, err := driver.NewConnector(dsn.String())
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
