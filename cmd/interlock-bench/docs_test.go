@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -77,6 +78,70 @@ func TestDocumentedCommandsRun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGuidesRowAndColumn builds the row and the column that the guide adds into
+// this command, runs them, and compares what comes out with the guide.
+func TestGuidesRowAndColumn(t *testing.T) {
+	guide := documents(t)["docs/guide.md"]
+	_, guide, _ = strings.Cut(guide, "\n## Adding a row\n")
+	code := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(guide, 3)
+	shown := regexp.MustCompile("(?ms)^```\n(row .*?)^```$").FindStringSubmatch(guide)
+	if len(code) != 3 || shown == nil {
+		t.Fatal("the guide doesn't have a row, a file, a column and a table")
+	}
+	dir := t.TempDir()
+	replace := map[string]string{}
+	write := func(path, text string) {
+		to := filepath.Join(dir, filepath.Base(path))
+		if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		full, err := filepath.Abs(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace[full] = to
+	}
+	// insert puts a value at the end of the list that begins with head.
+	insert := func(path, head, value string) {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(text), head) != 1 {
+			t.Fatalf("%s has no one place that reads %q", path, head)
+		}
+		before, after, _ := strings.Cut(string(text), head)
+		end := "\n" + head[:len(head)-len(strings.TrimLeft(head, "\t"))] + "}\n"
+		list, rest, _ := strings.Cut(after, end)
+		write(path, before+head+list+"\n"+value+end+rest)
+	}
+	insert("faults/matrix.go", "var Reference = []Row{\n", code[0][1])
+	write("baselines/log_first.go", code[1][1])
+	insert("experiments/column.go", "\thandChecks = []column{\n", code[2][1])
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	bench := filepath.Join(dir, "bench")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", bench, "./cmd/interlock-bench")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("what the guide adds doesn't build: %v\n%s", err, out)
+	}
+	run := exec.CommandContext(t.Context(), bench, "refund", "--row", "crash_after_answer,crash_before_send", "--column", "log-first@t1,naive,gate@t1")
+	run.Dir = dir
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), shown[1]) {
+		t.Errorf("the guide shows\n%s\nand it is\n%s", shown[1], out)
 	}
 }
 
