@@ -543,3 +543,16 @@ func (s Suite) readOnly(t *testing.T) {
 		t.Errorf("%d entries came back, want %d", len(got), len(want))
 	}
 }
+
+func (s Suite) served(t *testing.T) {
+	if s.Served == nil {
+		t.Skip("this store was given no file system to refuse")
+	}
+	store, err := s.Open(s.Served(t))(func(journal.Entry) error { return nil })
+	if err == nil {
+		store.Close()
+	}
+	if !errors.Is(err, journal.ErrUnsafe) {
+		t.Errorf("%v, want ErrUnsafe", err)
+	}
+}

@@ -19,6 +19,7 @@ var file = journaltest.Suite{
 	ReadOnly: func(t testing.TB, place string) func() {
 		return journaltest.ReadOnlyDisk(t, filepath.Dir(place))
 	},
+	Served: func(t testing.TB) string { return journaltest.ServedDisk(t) },
 }
 
 func TestMain(m *testing.M) { os.Exit(file.Main(m)) }

@@ -31,6 +31,9 @@ type Suite struct {
 	// ReadOnly lets nothing be written at a place that nobody has open, until the
 	// function that it returns is called; nil tries none.
 	ReadOnly func(t testing.TB, place string) (writable func())
+	// Served is a place on a file system of a network or of a process, for stores
+	// that keep a log on one; nil tries none.
+	Served func(t testing.TB) string
 }
 
 // Main runs the tests, or what a test wants another process to do.
@@ -62,6 +65,7 @@ func (s Suite) Run(t *testing.T) {
 		{"many", "twenty thousand entries, at length a million, come back in order", Suite.many},
 		{"full", "a full disk refuses new effects before anything is appended, and takes outcomes", Suite.full},
 		{"read-only", "what can't be written can't be opened to append, and comes to no harm", Suite.readOnly},
+		{"served", "a file system where locks and syncs can't be relied on is refused", Suite.served},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Log(c.why)

@@ -19,6 +19,7 @@ var suite = journaltest.Suite{
 	ReadOnly: func(t testing.TB, place string) func() {
 		return journaltest.ReadOnlyDisk(t, filepath.Dir(filepath.Dir(place)))
 	},
+	Served: func(t testing.TB) string { return filepath.Join(journaltest.ServedDisk(t), "journal.db") },
 }
 
 func TestStore(t *testing.T) { suite.Run(t) }
