@@ -23,6 +23,9 @@ func crashed(t testing.TB, path string) string {
 	}
 	for _, name := range []string{"", "-wal", "-claims"} {
 		b, err := os.ReadFile(path + name)
+		if name == "-wal" && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err == nil {
 			err = os.WriteFile(to+name, b, 0o600)
 		}
@@ -296,7 +299,22 @@ func TestRestored(t *testing.T) {
 	if _, err := sqlite.Open(path, sqlite.Options{}, nil); !errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("a backup beside today's claims file: %v, want ErrCorrupt", err)
 	}
-	s, entries := mustOpen(t, path, sqlite.Options{Restored: true})
+	died := errors.New("died")
+	if _, err := sqlite.Open(path, sqlite.Options{Restored: true}, func(e journal.Entry) error {
+		if e.Kind == journal.Suspect {
+			return died
+		}
+		return nil
+	}); !errors.Is(err, died) {
+		t.Fatalf("an opening as restored that dies: %v", err)
+	}
+	between := crashed(t, path)
+	s, entries := mustOpen(t, between, sqlite.Options{})
+	if count(*entries, journal.Suspect, e1) != 1 {
+		t.Errorf("opened after that: %v", kinds(*entries))
+	}
+	s.Close()
+	s, entries = mustOpen(t, path, sqlite.Options{Restored: true})
 	if count(*entries, journal.Suspect, e1) != 1 || count(*entries, journal.Suspect, e2) != 0 {
 		t.Errorf("restored: %v", kinds(*entries))
 	}

@@ -101,7 +101,7 @@ func (s *Store) open() error {
 	if err := s.findFile(makes); err != nil {
 		return err
 	}
-	torn, offset := synced.torn, int64(0)
+	torn, offset := synced.torn || s.o.Restored, int64(0) // one that dies as it opens a backup is gone on with, too
 	if alone {
 		if err := s.refresh(); err != nil {
 			return err
@@ -380,7 +380,7 @@ func (s *Store) firstEntries(torn bool, offset int64) (entries []journal.Entry) 
 	if s.at.seq == 0 {
 		return []journal.Entry{journal.FirstEntry(s.o.Namespace, s.epoch)}
 	}
-	if torn || s.o.Restored {
+	if torn {
 		why := "the end of the WAL is damaged"
 		if s.o.Restored {
 			why = "restored from a backup: entries may be missing"
