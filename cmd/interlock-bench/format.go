@@ -73,7 +73,7 @@ func paint(text string) string {
 // coloured says whether w shows colours: a terminal that isn't dumb, where
 // NO_COLOR is not set or empty.
 func coloured(w any) bool {
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/interlock-bench/interlock-bench/experiments"
 	"github.com/interlock-bench/interlock-bench/faults"
 	"github.com/interlock-bench/interlock-bench/protocol"
@@ -46,7 +49,7 @@ var exitCodes = []struct {
 	{exitUnjudged, "a trial was not judged, its fault did not happen, or a file or journal can't be read"},
 	{exitUsage, "the command line asks for nothing that can be done"},
 	{exitFailed, "the harness failed, which says nothing of what is measured"},
-	{exitInterrupted, "ended by a signal; nothing of the unfinished run was written"},
+	{exitInterrupted, "ended by a signal; what was not finished has written no results, and what --keep stored stays"},
 }
 
 // exit is an error that knows its code.
@@ -63,12 +66,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func runWith(ctx context.Context, all []*experiments.Experiment, args []string, stdout, stderr io.Writer) int {
-	b := &bench{all: all, stdout: stdout, stderr: stderr}
+	out := &output{Writer: stdout}
+	b := &bench{all: all, stdout: out, stderr: stderr}
 	root := b.root()
+	root.PersistentPreRunE = refuseEmpty
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if out.err != nil && (err == nil || errors.Is(err, out.err)) {
+		err = &exit{exitFailed, fmt.Sprintf("standard output can't be written, so what it should say is lost: %v", out.err)}
+	}
 	if err == nil {
 		return exitHeld
 	}
@@ -78,10 +86,21 @@ func runWith(ctx context.Context, all []*experiments.Experiment, args []string, 
 		why = strings.TrimPrefix(why, part)
 	}
 	if code == exitInterrupted {
-		why = "interrupted; nothing of the unfinished run was written"
+		why = "interrupted; what was not finished has written no results, and what --keep stored stays"
 	}
 	fmt.Fprintln(stderr, "interlock-bench:", why)
 	return code
+}
+
+// refuseEmpty refuses a flag that is given without a value: it would count as not
+// given.
+func refuseEmpty(cmd *cobra.Command, _ []string) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if v := f.Value.String(); v == "" || v == "[]" {
+			err = fmt.Errorf("--%s is given and empty; give it a value, or leave it out", f.Name)
+		}
+	})
+	return err
 }
 
 // code says how the process ends after err. What cobra refuses before a command

@@ -53,8 +53,9 @@ func (f *runFlags) add(cmd *cobra.Command, of ...*experiments.Experiment) {
 		}
 		return names
 	})
-	cmd.MarkFlagsMutuallyExclusive("check", "row")
-	cmd.MarkFlagsMutuallyExclusive("check", "column")
+	for _, name := range []string{"row", "column", "seed", "keep", "words"} {
+		cmd.MarkFlagsMutuallyExclusive("check", name)
+	}
 }
 
 // defaultOut is where results lie in the project.

@@ -23,7 +23,7 @@ func widthOf(w io.Writer) int {
 // sizeOf is the width of the terminal that w is, or what COLUMNS says, and
 // whether anybody says anything.
 func sizeOf(w io.Writer) (width int, ok bool) {
-	if f, ok := w.(*os.File); ok {
+	if f, ok := fileOf(w); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			return width, true
 		}
@@ -36,7 +36,7 @@ func sizeOf(w io.Writer) (width int, ok bool) {
 // one that takes it away. Where w is no terminal, or a dumb one, update is nil
 // and clear does nothing.
 func progress(w io.Writer, name string) (update func(done, total int), clear func()) {
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil, func() {}
 	}
