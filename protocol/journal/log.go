@@ -68,6 +68,7 @@ type Log struct {
 	// Where that is on the disk.
 	chain   []segment // linked segments, oldest first
 	loose   []uint64  // segments that hold nothing
+	marked  []uint64  // segments that hold a SUSPECT: an opening began them, to cut what is before
 	highest uint64    // greatest number there is
 	epoch   uint64    // greatest in a segment's header
 	opened  uint64    // that of the last OPENED entry
@@ -249,6 +250,9 @@ func (l *Log) take(e Entry, durable Seq) error {
 			return fmt.Errorf("journal: entry %d: %w", e.Seq, err)
 		}
 		l.opened = o.Epoch
+	}
+	if n := len(l.marked); e.Kind == Suspect && (n == 0 || l.marked[n-1] != e.Segment) {
+		l.marked = append(l.marked, e.Segment)
 	}
 	if !e.Effect.IsZero() {
 		t := l.trails[e.Effect]

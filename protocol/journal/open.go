@@ -70,6 +70,9 @@ func (l *Log) openOwner() error {
 	if err != nil {
 		return err
 	}
+	if err := l.syncCuts(); err != nil {
+		return err
+	}
 	// An opening as restored that died before its OPENED was durable goes on.
 	if l.epoch > l.opened {
 		l.o.Restored = true
@@ -207,6 +210,30 @@ func (l *Log) tails(d *damage) ([]tail, error) {
 		tails = append(tails, tail{segment: l.cur.segment, off: d.off, why: d.why, survey: s})
 	}
 	return tails, nil
+}
+
+// syncCuts syncs what an opening has cut that may have died before its sync: the
+// cache shows a segment that ends well, and the disk still has the tail. It would
+// come back after outcomes of its effects, and make them suspect again.
+func (l *Log) syncCuts() error {
+	for i, s := range l.chain {
+		if !slices.Contains(l.marked, s.number) {
+			continue
+		}
+		for j := i - 1; j >= 0; j-- {
+			f, err := l.dir.Open(segmentName(l.chain[j].number), false)
+			if err != nil {
+				return fmt.Errorf("journal: %w", err)
+			}
+			if err := errors.Join(f.Sync(), f.Close()); err != nil {
+				return fmt.Errorf("journal: sync %s: %w", segmentName(l.chain[j].number), err)
+			}
+			if l.chain[j].first < s.first {
+				break // what is before was synced before this one got an entry
+			}
+		}
+	}
+	return nil
 }
 
 // startSegment begins a new segment behind everything that was read, and the
