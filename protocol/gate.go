@@ -99,7 +99,7 @@ func Open(ctx context.Context, c Config) (*Gate, error) {
 	if g.journal, err = c.Journal(g.state.apply); err != nil {
 		return nil, errors.Join(fmt.Errorf("protocol: the journal: %w", err), g.authority.Close())
 	}
-	if err := g.journal.View(ctx, func(journal.Head) { g.state.loading = false }); err != nil {
+	if err := g.journal.View(ctx, func(journal.Head) {}); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	c.Trace.At(PointOpened, "")
@@ -205,7 +205,11 @@ func (g *Gate) claim(ctx context.Context, id journal.ID) (*journal.Claim, *effec
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := g.find(ctx, id)
+	var e *effect
+	err = g.journal.View(ctx, func(journal.Head) {
+		g.state.claimed[id] = true
+		e = g.state.effects[id].copy()
+	})
 	if err == nil {
 		g.doing(id, func(d *doing) {
 			if !d.claimed || d.latest.Less(e.latest()) {
@@ -228,6 +232,7 @@ func (g *Gate) claim(ctx context.Context, id journal.ID) (*journal.Claim, *effec
 
 func (g *Gate) release(ctx context.Context, id journal.ID, c *journal.Claim) {
 	g.journal.View(context.WithoutCancel(ctx), func(journal.Head) { // a poisoned journal needs no tidying
+		delete(g.state.claimed, id)
 		if e := g.state.effects[id]; e == nil || e.final == Committed || e.final == Refused {
 			e.shrink()
 			g.mu.Lock()

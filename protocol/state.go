@@ -14,7 +14,7 @@ type state struct {
 	effects map[journal.ID]*effect
 	live    map[journal.ID]*effect // open or ambiguous
 	uses    map[string]int         // effects that hold a use, by the first lease of the line
-	loading bool                   // settled effects need no entries in memory
+	claimed map[journal.ID]bool    // by this process; others' settled effects need no entries in memory
 	logged  time.Time              // latest time of an entry
 }
 
@@ -23,7 +23,7 @@ func newState() *state {
 		effects: map[journal.ID]*effect{},
 		live:    map[journal.ID]*effect{},
 		uses:    map[string]int{},
-		loading: true,
+		claimed: map[journal.ID]bool{},
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *state) apply(n journal.Entry) error {
 		s.live[e.id] = e
 	} else {
 		delete(s.live, e.id)
-		if s.loading {
+		if !s.claimed[e.id] {
 			e.shrink()
 		}
 	}

@@ -266,6 +266,25 @@ func TestTwoProcessesSubmitOneRequest(t *testing.T) {
 	t.Logf("told: %v", told)
 }
 
+// TestAnyProcessHasTheReceipt: what one process committed another answers with
+// the same receipt, though it never worked on it.
+func TestAnyProcessHasTheReceipt(t *testing.T) {
+	path, l, _ := desk(t)
+	g, other := mustGate(t, path, l), mustGate(t, path, l)
+	if _, err := other.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first, err := g.Submit(t.Context(), proposal("case-1"))
+	if err != nil || first.Status.String() != "COMMITTED" {
+		t.Fatal(first.Status, err)
+	}
+	again, err := other.Submit(t.Context(), proposal("case-1"))
+	if err != nil || again.Status.String() != "DUPLICATE_IGNORED" || again.Receipt.String() != first.Receipt.String() {
+		t.Errorf("%v (%v), with the receipt\n%s\nwant\n%s", again.Status, err, again.Receipt, first.Receipt)
+	}
+	once(t, path, l, "case-1")
+}
+
 // TestADeadOwnerIsTakenOverAtOnce: whoever submits the request next settles it,
 // wherever its first owner died.
 func TestADeadOwnerIsTakenOverAtOnce(t *testing.T) {
