@@ -130,6 +130,12 @@ func unfitName(name string) string {
 	return ""
 }
 
+// doubles says whether o is about the same fact. A fact that the gate reads may
+// also be checked by the target, in a premise of its own.
+func (p Premise) doubles(o Premise) bool {
+	return p.Name == o.Name && p.Whose == o.Whose && (p.Holds == ByTarget) == (o.Holds == ByTarget)
+}
+
 // canonical returns p with its payload and values in canonical form, or a
 // *ProposalError.
 func (p Proposal) canonical() (Proposal, error) {
@@ -151,7 +157,7 @@ func (p Proposal) canonical() (Proposal, error) {
 	premises := make([]Premise, len(p.Premises))
 	size := len(payload)
 	for i, m := range p.Premises {
-		if slices.ContainsFunc(premises[:i], func(o Premise) bool { return o.Name == m.Name && o.Whose == m.Whose }) {
+		if slices.ContainsFunc(premises[:i], m.doubles) {
 			return p, &ProposalError{Field: m.about(), Why: "is there twice; one premise says what must hold of a fact"}
 		}
 		if premises[i], err = m.canonical(); err != nil {

@@ -2,6 +2,8 @@ package protocol_test
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/interlock-bench/interlock-bench/protocol"
@@ -29,5 +31,26 @@ func TestATotalIsTheWrongPremise(t *testing.T) {
 		r.service.set("total", "5") // and not what others did under this case
 		t.Log(c.why)
 		r.want(r.recover(true), c.status, c.landings)
+	}
+}
+
+// TestAFactIsSaidOnceForEachWhoChecksIt has a fact read by the gate and checked by
+// the target as well, and once more than that.
+func TestAFactIsSaidOnceForEachWhoChecksIt(t *testing.T) {
+	can := tier2()
+	can.Conditional = true
+	r := newRig(t, can)
+	p := r.proposal("case-1", 20)
+	byTarget := p.Premises[1]
+	byTarget.Holds = protocol.ByTarget
+	p.Premises = append(p.Premises, byTarget)
+	r.want(r.submit(p), "COMMITTED", 1)
+
+	for _, again := range []protocol.Premise{byTarget, p.Premises[1]} {
+		q := p
+		q.Premises = append(slices.Clone(p.Premises), again)
+		if _, err := r.gate.Submit(t.Context(), q); !errors.Is(err, protocol.ErrProposal) {
+			t.Errorf("%s by %s twice: %v", again.Name, again.Holds, err)
+		}
 	}
 }
