@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -54,7 +53,7 @@ func Cite(ctx context.Context, all []*Experiment, dir, id string) (Citation, err
 		return Citation{}, err
 	}
 	files := FilesOf(dir, e)
-	encoded, err := os.ReadFile(files.Records)
+	encoded, err := readRegular(files.Records)
 	if err != nil {
 		return Citation{}, fmt.Errorf("%w: no results of %s are in %s (%w); make them by: interlock-bench %s", ErrNoCell, e.Name, dir, err, e.Name)
 	}

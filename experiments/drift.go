@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -47,11 +46,11 @@ func (f Finding) String() string {
 // or can't be read are findings.
 func Check(ctx context.Context, e *Experiment, dir string, bytesOnly bool, o Options) ([]Finding, error) {
 	files := FilesOf(dir, e)
-	encoded, err := os.ReadFile(files.Records)
+	encoded, err := readRegular(files.Records)
 	if err != nil {
 		return []Finding{{Drift, files.Records, "a file that can be read", err.Error()}}, nil
 	}
-	page, err := os.ReadFile(files.Page)
+	page, err := readRegular(files.Page)
 	if err != nil {
 		return []Finding{{Drift, files.Page, "a file that can be read", err.Error()}}, nil
 	}

@@ -177,7 +177,7 @@ func ReadKept(dir string) ([]KeptFile, error) {
 		if e.IsDir() || filepath.Ext(e.Name()) != ".jsonl" {
 			continue
 		}
-		k, err := readKept(filepath.Join(dir, e.Name()))
+		k, err := ReadTrial(filepath.Join(dir, e.Name()))
 		files = append(files, KeptFile{e.Name(), k, err})
 	}
 	if len(files) == 0 {
@@ -186,8 +186,10 @@ func ReadKept(dir string) ([]KeptFile, error) {
 	return files, nil
 }
 
-func readKept(path string) (Kept, error) {
-	f, err := os.Open(path)
+// ReadTrial reads one kept trial. Errors are ErrKept, ErrFile and those of the
+// file system.
+func ReadTrial(path string) (Kept, error) {
+	f, err := openRegular(path)
 	if err != nil {
 		return Kept{}, err
 	}

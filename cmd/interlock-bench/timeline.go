@@ -51,13 +51,9 @@ findings print it, and is run first.`,
 // kept is the trial in a file, or the one of a line, run again.
 func (b *bench) kept(cmd *cobra.Command, args []string) (experiments.Kept, error) {
 	if len(args) == 1 {
-		f, err := os.Open(args[0])
-		if err == nil {
-			defer f.Close()
-			return experiments.DecodeKept(f)
-		}
+		k, err := experiments.ReadTrial(args[0])
 		if !errors.Is(err, fs.ErrNotExist) {
-			return experiments.Kept{}, err
+			return k, err
 		}
 	}
 	return experiments.Replay(cmd.Context(), b.all, strings.Join(args, " "), "")
