@@ -106,3 +106,33 @@ func readAll(t *testing.T, b []byte) (entries []Entry, end int64) {
 		entries = append(entries, e)
 	}
 }
+
+// FuzzBody: the bodies that the log itself reads, and those that a caller gives
+// it. What is accepted is one JSON value, and comes back byte for byte.
+func FuzzBody(f *testing.F) {
+	for _, b := range []string{``, `{}`, `{"namespace":"n","format":1,"epoch":3}`, `{"namespace":"n","epoch":-1}`, `{"epoch":18446744073709551616}`,
+		`{"segment":1,"offset":512,"why":"x","token":{"segment":1,"seq":2}}`, "\"\\u001b[31m\"", `[1,2`, "{}\x00"} {
+		f.Add([]byte(b))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e := Entry{Segment: 3, Seq: 1, Kind: Proposed, Effect: ID{1}, Body: b}
+		if epoch, err := EpochOf(e); err == nil {
+			if again, err := EpochOf(FirstEntry("n", epoch)); err != nil || again != epoch {
+				t.Errorf("epoch %d comes back as %d, %v", epoch, again, err)
+			}
+		}
+		if Writable(e) != nil {
+			return
+		}
+		e.Time = time.Unix(1_796_000_000, 5).UTC()
+		e.Hash = e.Sum()
+		frame := appendFrame(nil, e, 0)
+		h, ok := parseHeader(frame, 3)
+		if !ok {
+			t.Fatal("its header doesn't read")
+		}
+		if got, ok := parseEntry(h, frame); !ok || !bytes.Equal(got.Body, b) {
+			t.Errorf("the body comes back as %q", got.Body)
+		}
+	})
+}

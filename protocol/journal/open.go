@@ -313,18 +313,40 @@ type suspicion struct {
 }
 
 // markSuspects appends a SUSPECT entry for each effect that may have had an
-// attempt in a tail: those with a readable header of one, or, where some header
-// can't be read, every effect without an outcome. In a restored log that is
-// every such effect, and the OPENED behind them says that they are complete.
+// attempt in a tail. In a restored log that is every effect without an outcome,
+// and the OPENED behind them says that they are complete.
 func (l *Log) markSuspects(tails []tail) error {
-	var entries []Entry
+	entries, mark := l.suspects(tails)
+	if l.o.Restored {
+		at := l.chain[len(l.chain)-1]
+		for _, id := range l.unsettled() {
+			mark(id, suspicion{at.prev, at.prevEnd, "restored from a backup: entries may be missing", nil})
+		}
+		*entries = append(*entries, l.openedEntry())
+	}
+	if len(*entries) == 0 {
+		return nil
+	}
+	if err := l.appendNow(*entries...); err != nil {
+		return err
+	}
+	l.o.Trace.At(SuspectsMarked, "")
+	return nil
+}
+
+// suspects are the SUSPECT entries of effects that may have had an attempt in a
+// tail: those with a readable header of one, or, where some header can't be read,
+// every effect without an outcome. They are noted in the tails. mark adds another
+// one, unless it is there.
+func (l *Log) suspects(tails []tail) (entries *[]Entry, mark func(ID, suspicion) bool) {
+	entries = new([]Entry)
 	marked := map[ID]bool{}
-	mark := func(id ID, s suspicion) bool {
+	mark = func(id ID, s suspicion) bool {
 		if id.IsZero() || marked[id] || l.trails[id].kind == Suspect {
 			return false // by the opening that left this tail, perhaps
 		}
 		marked[id] = true
-		entries = append(entries, own(Suspect, id, s))
+		*entries = append(*entries, own(Suspect, id, s))
 		return true
 	}
 	for i, t := range tails {
@@ -349,21 +371,7 @@ func (l *Log) markSuspects(tails []tail) error {
 			}
 		}
 	}
-	if l.o.Restored {
-		at := l.chain[len(l.chain)-1]
-		for _, id := range l.unsettled() {
-			mark(id, suspicion{at.prev, at.prevEnd, "restored from a backup: entries may be missing", nil})
-		}
-		entries = append(entries, l.openedEntry())
-	}
-	if len(entries) == 0 {
-		return nil
-	}
-	if err := l.appendNow(entries...); err != nil {
-		return err
-	}
-	l.o.Trace.At(SuspectsMarked, "")
-	return nil
+	return entries, mark
 }
 
 // unsettled are the effects that were proposed and have no outcome, in the order
