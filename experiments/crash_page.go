@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-bench/interlock-bench/protocol"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
+	"github.com/interlock-bench/interlock-bench/targets/sim"
 )
 
 // unpassed are the declared points that no trial of the sweep passes, and why.
@@ -96,6 +97,7 @@ func crashPage(name string, once bool, records []Record) string {
 	b.WriteString("\n")
 
 	p("## Row by row")
+	p("All tables together, the gate's with the bound declared and without.")
 	b.WriteString(sweepRowTable(records).Markdown())
 	return b.String()
 }
@@ -232,7 +234,31 @@ func crashFindings(records []Record) []string {
 			beaten = append(beaten, fmt.Sprintf("`%s` %d of %d", c.Name, n, of.trials))
 		}
 	}
-	return append(said, "**Violated**, of the trials at shared points: "+strings.Join(beaten, ", ")+".")
+	said = append(said, "**Violated**, of the trials at shared points: "+strings.Join(beaten, ", ")+".")
+
+	var differs []string
+	late := ""
+	for _, c := range refundColumns {
+		if !strings.HasPrefix(c.Name, "hand-check") {
+			continue
+		}
+		for _, p := range sharedPoints() {
+			of := atPoint(where(records, func(r Record) bool { return r.Column == c.Name && r.Table() == sweepShared }), p)
+			n := 0
+			for _, class := range classes() {
+				if class.Word() == "BAD" {
+					n += of[class.String()]
+				}
+			}
+			if n > 0 {
+				if c.Name == "hand-check@t2" && p == sim.Accepted {
+					late = " At t2, killed there, it restarts, asks, hears that nothing landed, and sends again, while the service still holds the first request; the gate asks again once the landing bound has passed."
+				}
+				differs = append(differs, fmt.Sprintf("`%s` at `%s` %d", c.Name, p, n))
+			}
+		}
+	}
+	return append(said, "**The hand check**, killed once, is violated here: "+orNone(strings.Join(differs, ", "))+"."+late+" It is not swept at points of its own.")
 }
 
 // ambiguousBy says where the gate could not tell.
