@@ -145,7 +145,7 @@ func TestNewerFrame(t *testing.T) {
 	}
 }
 
-func TestNamespace(t *testing.T) {
+func TestC23OneNamespaceOneJournal(t *testing.T) {
 	path := tiny(t)
 	for _, mode := range []journal.Mode{journal.Owner, journal.Appender, journal.Reader} {
 		if _, err := journal.OpenFile(path, journal.Options{Mode: mode, Namespace: "other"}, nil); !errors.Is(err, journal.ErrNamespace) {

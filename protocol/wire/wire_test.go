@@ -341,7 +341,7 @@ func counting(t *testing.T, handle http.HandlerFunc) (*httptest.Server, *atomic.
 // net/http repeats a request with an Idempotency-Key by itself when a reused
 // connection dies. The first half shows that this server provokes it, the second
 // that nothing here does (C26).
-func TestNoHiddenRetry(t *testing.T) {
+func TestC26NoHiddenRetry(t *testing.T) {
 	die := func(requests *atomic.Int64) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
