@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +23,7 @@ func (b *bench) journal() *cobra.Command {
 		GroupID: "journal",
 		RunE:    needsCommand,
 	}
-	cmd.AddCommand(b.journalDump())
+	cmd.AddCommand(b.journalDump(), b.journalVerify())
 	return cmd
 }
 
@@ -61,15 +63,16 @@ const dumpVersion = 1
 
 func (b *bench) dump(log *journal.Log, format string) error {
 	width := widthOf(b.stdout)
-	lines := json.NewEncoder(b.stdout)
-	lines.SetEscapeHTML(false)
 	var last journal.Entry
 	for e, err := range log.Since(0) {
 		if err != nil {
 			return err
 		}
+		if len(e.Body) > 0 && !json.Valid(e.Body) {
+			return fmt.Errorf("%w: entry %d has a body that is no JSON; this journal was not written by a gate", journal.ErrCorrupt, e.Seq)
+		}
 		if format == formatJSON {
-			err = lines.Encode(struct {
+			err = b.line(struct {
 				V int `json:"v"`
 				journal.Entry
 			}{dumpVersion, e})
@@ -107,7 +110,24 @@ func entryText(e journal.Entry, width int) string {
 		body = strings.ToValidUTF8(body[:shownBody], "") + "…"
 	}
 	if body != "" {
-		text += table.Wrap(strings.Repeat(" ", indent)+body, indent, width) + "\n"
+		text += table.Wrap(strings.Repeat(" ", indent)+visible(body), indent, width) + "\n"
 	}
 	return text
+}
+
+// visible is s with everything escaped that isn't seen but obeyed by a terminal,
+// and that would look like something else: control characters, and those that
+// turn the direction of text.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, u := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, u)
+		}
+	}
+	return b.String()
 }
