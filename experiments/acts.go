@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/interlock-bench/interlock-bench/faults/proxy"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
 	"github.com/interlock-bench/interlock-bench/targets/sim"
 )
@@ -14,7 +15,7 @@ import (
 // acts are what rows can have happen at the refund desk, by name. A name with a
 // colon has an argument behind it. Besides these, a fault of the service by its
 // own name is met by the next request, or by the next N: "drop-answer",
-// "lookup-fails:2".
+// "lookup-fails:2". A mode of the middle is met by the next request too.
 var acts = map[string]func(w *refundWorld, argument string) error{
 	"make-ineligible": func(w *refundWorld, _ string) error { return w.service.SetEligible(orderID, false) },
 	"make-eligible":   func(w *refundWorld, _ string) error { return w.service.SetEligible(orderID, true) },
@@ -60,6 +61,10 @@ func (w *refundWorld) Do(action string, proceed func(until ...trace.Point)) erro
 	}
 	if act := acts[name]; act != nil {
 		return act(w, argument)
+	}
+	if mode := proxy.Mode(name); w.middle != nil && slices.Contains(proxy.Modes(), mode) {
+		w.middle.Next(mode)
+		return nil
 	}
 	fault := sim.Fault(strings.TrimSuffix(name, ":"))
 	n := 1

@@ -120,7 +120,7 @@ func (d desk) run(ctx context.Context, t faults.Trial) (Outcome, error) {
 				return nil, err
 			}
 			given = task{
-				Experiment: t.Experiment, Column: t.Column, Network: "unix", Address: world.address(), State: s.State(), File: fileOf(t),
+				Experiment: t.Experiment, Column: t.Column, Network: world.network, Address: world.address, State: s.State(), File: fileOf(t),
 				Profile: on.profile, Premises: on.premises, Agent: agentID, Lease: leaseID, Order: orderID, Case: caseID, Request: caseID,
 			}
 			return world, nil
@@ -132,8 +132,12 @@ func (d desk) run(ctx context.Context, t faults.Trial) (Outcome, error) {
 		return Outcome{}, err
 	}
 	o := Outcome{Trial: t, History: h, Verdict: oracle.Judge(h), Status: cellStatus(h), Record: world.evidence}
+	o.Extra = map[string]any{}
+	if on.wire {
+		o.Extra = world.seenOnWire(h)
+	}
 	if n := o.Verdict.Window; n > 0 {
-		o.Extra = map[string]any{"window": n}
+		o.Extra["window"] = n
 	}
 	return o, nil
 }

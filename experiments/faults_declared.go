@@ -5,8 +5,8 @@ import "strings"
 // declaredFaults is what is prescribed for the gate beyond the reference table,
 // for the check and the exit code only. A line with one cell is of every tier;
 // one with three is of t1, t2 and t3, and that of t2 is the conditional
-// service's too unless a fourth says otherwise. Of the fenced service only what
-// holds at every tier is prescribed.
+// service's too unless a fourth says otherwise. Of the fenced service, the fifth,
+// little but what holds at every tier is prescribed.
 const declaredFaults = `
 crash_before_propose           | COMMITTED $20 ok
 crash_after_propose            | COMMITTED $20 ok
@@ -54,6 +54,22 @@ clock_behind                   | COMMITTED_BY_RETRY $20 ok                 | COM
 clock_ahead_at_expiry          | REFUSED:lease $0 look
 clock_behind_at_expiry         | COMMITTED $20 BAD
 key_expired_no_lookup          | AMBIGUOUS $20 look
+
+wire_reset_before              | COMMITTED_BY_RETRY $20 ok                 | REAPPLIED_AFTER_QUERY $20 ok              | AMBIGUOUS $0 look
+wire_reset_after               | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
+wire_close_after               | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
+wire_black_hole                | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
+wire_lost_before               | COMMITTED_BY_RETRY $20 ok                 | REAPPLIED_AFTER_QUERY $20 ok              | AMBIGUOUS $0 look
+wire_half_answer               | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
+wire_bad_gateway               | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
+wire_late                      | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
+wire_doubled                   | COMMITTED $20 ok                          | COMMITTED $40 BAD                         | COMMITTED $40 BAD  | COMMITTED $40 BAD | COMMITTED $40 BAD
+one_request_per_send           | COMMITTED_BY_RETRY $20 ok                 | REAPPLIED_AFTER_QUERY $20 ok              | AMBIGUOUS $0 look
+
+never_arrived                  | COMMITTED_BY_RETRY $20 ok                 | REAPPLIED_AFTER_QUERY $20 ok              | AMBIGUOUS $0 look
+landed_and_lost                | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
+still_working                  | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
+halfway                        | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
 `
 
 // faultsDeclared returns the prescribed cell with its mark, or "".
@@ -70,13 +86,13 @@ func faultsDeclared(_, row, column string) string {
 		if cells[0] != row {
 			continue
 		}
-		at := map[string]int{"t1": 1, "t2": 2, "t3": 3, "conditional": 4}[profile]
+		at := map[string]int{"t1": 1, "t2": 2, "t3": 3, "conditional": 4, "fenced": 5}[profile]
 		switch {
 		case len(cells) == 2:
 			return cells[1]
 		case at == 4 && len(cells) == 4:
 			return cells[2]
-		case at > 0:
+		case 0 < at && at < len(cells):
 			return cells[at]
 		}
 	}

@@ -3,6 +3,7 @@ package experiments
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/interlock-bench/interlock-bench/experiments/table"
@@ -20,6 +21,8 @@ var faultGroups = []group{
 	{"authority", "The approval ends, is too narrow, is replaced, or was never there."},
 	{"world", "The facts that the decision rests on change, or only seem to."},
 	{"time", "Clocks are wrong, and windows are over."},
+	{"wire", "Nothing is wrong with column and service. A proxy between them reads every request whole, and where it delivers it the whole answer, and then misbehaves: what was done is certain, and the column can't know it."},
+	{"realities", "Four things that can have happened. What the column sees is silence, and the same in all of them."},
 }
 
 func inGroup(rows []faults.Row, name string) (in []faults.Row) {
@@ -47,6 +50,8 @@ var moreLines = map[string]string{
 	"one_approval_two_effects":      "About four lines: count the requests that the log shows under this lease, inside the lock. At t1 and t2 it is the first refund, seen in the order, that stops the second.",
 	"clock_ahead":                   "The wait of `crash_on_the_wire`, by a clock that doesn't jump.",
 	"clock_behind":                  "The wait of `crash_on_the_wire`, by a clock that doesn't jump.",
+	"wire_late":                     "The wait of `crash_on_the_wire`.",
+	"still_working":                 "The wait of `crash_on_the_wire`, counted from the end of the send that timed out.",
 	"key_expired_no_lookup":         "Three lines: compare the time of the log's first \"sending\" line with the key's window, less a margin, and stop for a person behind it.",
 }
 
@@ -57,6 +62,7 @@ var faultsNotes = []string{
 	"`aba_premise_versioned`: a version can't go back, so the same history refuses. Both are right: eligibility had been gone for a while.",
 	"`clock_ahead_at_expiry` and `clock_behind_at_expiry`: no landing depends on the wall clock, but the end of a lease does. The gate judges it by its own clock, and promises it only while clocks differ by no more than the declared margin of one second. With an hour's difference it refuses an hour early, or sends up to an hour late. The hand check asks the desk, whose clock is right here.",
 	"`changed_between_check_and_send`: nothing that reads first and sends then can close this window; a service that checks the facts together with the effect does.",
+	"`wire_doubled`: every column sent once. What a middle repeats only the service can absorb; a key lets it. Neither fence nor premise does: both deliveries are of one attempt, and an effect's own money is no change by others.",
 	"`same_value_other_bytes`, and premises by name, mean something only to a column that is given them; the baselines get typed values.",
 }
 
@@ -92,6 +98,14 @@ func faultsPage(records []Record) string {
 		}
 		b.WriteString("\n" + d.table(r, "", rows, slices.Concat(referenceColumns, furtherGates)).Markdown() + "\n")
 		b.WriteString(d.table(r, "", rows, handChecks).Markdown() + "\n")
+		switch g.name {
+		case "wire":
+			p("Requests for money that the proxy read, against how often the column sent. In `one_request_per_send` an HTTP library may repeat by itself; one that does shows more requests than sends.")
+			b.WriteString(d.requestsPerSend(r, rows).Markdown() + "\n")
+		case "realities":
+			p("A digest of everything that the column did and saw up to its first word to its caller:")
+			b.WriteString(d.seen(r, rows).Markdown() + "\n")
+		}
 		if lost := d.handCheckLoses(r, rows); lost != "" {
 			p("Where the hand check does worse than the gate at the same service, and what it would take:")
 			p("%s", lost)
@@ -168,6 +182,48 @@ func (d desk) against(r recordIndex, rows []faults.Row, hand string, f func(row 
 			}
 		}
 	}
+}
+
+// requestsPerSend counts what was on the wire (I14).
+func (d desk) requestsPerSend(r recordIndex, rows []faults.Row) table.Table {
+	t := table.Table{Header: []string{"column", "sends in one_request_per_send", "requests", "sends in all rows of this group", "requests"}}
+	for _, c := range d.columns {
+		var one, all [2]int
+		for _, row := range rows {
+			record, _ := d.at(r, "", row.Name, c.Name)
+			for i, name := range []string{"sends", "on_the_wire"} {
+				n, _ := strconv.Atoi(fmt.Sprint(record.Extra[name])) // read back, it is a json.Number
+				all[i] += n
+				if row.Name == "one_request_per_send" {
+					one[i] = n
+				}
+			}
+		}
+		t.Rows = append(t.Rows, append([]string{"`" + c.Name + "`"}, ints(one[0], one[1], all[0], all[1])...))
+	}
+	return t
+}
+
+// seen shows what each column saw in rows that it can't tell apart.
+func (d desk) seen(r recordIndex, rows []faults.Row) table.Table {
+	t := table.Table{Header: []string{"column"}}
+	for _, row := range rows {
+		t.Header = append(t.Header, row.Name)
+	}
+	t.Header = append(t.Header, "the same")
+	for _, c := range d.columns {
+		line := []string{"`" + c.Name + "`"}
+		for _, row := range rows {
+			record, _ := d.at(r, "", row.Name, c.Name)
+			line = append(line, fmt.Sprint(record.Extra["seen"]))
+		}
+		same := "yes"
+		if len(slices.Compact(slices.Clone(line[1:]))) != 1 {
+			same = "no"
+		}
+		t.Rows = append(t.Rows, append(line, same))
+	}
+	return t
 }
 
 // worse says whether a hand check did worse than the gate: by its verdict, by

@@ -116,7 +116,7 @@ func (p payload) spelled(how string) any {
 
 // premises are what the refund rests on: the order is eligible and nobody else
 // has refunded under this case, whatever the agent saw, and what was paid is
-// still what it saw. A service that can checks them once more with the effect.
+// still what it saw. A service that can checks the first two with the effect.
 func (p proposal) premises(d baselines.Decision) []protocol.Premise {
 	value := func(v any) json.RawMessage {
 		b, _ := json.Marshal(v)
@@ -133,17 +133,11 @@ func (p proposal) premises(d baselines.Decision) []protocol.Premise {
 	case "version":
 		all = append(all, protocol.Premise{Name: "version", Seen: value(d.Seen.Version), Holds: protocol.Unchanged})
 	}
-	if p.conditional {
-		for _, checked := range all {
-			if checked.Holds == protocol.Unchanged {
-				checked.Want = checked.Seen
-			}
-			checked.Holds = protocol.ByTarget
-			all = append(all, checked)
-		}
-	}
 	for i := range all {
 		all[i].At = d.SeenAt
+		if p.conditional && all[i].Holds == protocol.Equals {
+			all[i].Holds = protocol.ByTarget
+		}
 	}
 	return all
 }

@@ -30,6 +30,7 @@ var mayImport = []struct {
 	{"baselines", []string{"protocol/journal", "protocol/wire", "targets/sim", "protocol/trace", "protocol/clock"}},
 	{"faults/history", []string{"protocol/trace"}},
 	{"faults/oracle", []string{"faults/history"}},
+	{"faults/proxy", []string{"protocol/trace"}},
 	{"faults/disk", []string{"protocol/journal"}},
 	{"faults", []string{"protocol/trace", "protocol/clock", "protocol/journal", "faults/history"}},
 	{"experiments/table", nil},

@@ -51,8 +51,12 @@ func (s steps) places(of []faults.Fault) []faults.Fault {
 
 // everyStep are the trials that follow from o in a row that kills at every step
 // of the restart: one for each step that the restart passed, and behind it one
-// in which the next start is killed at the same step, where it passes that.
+// in which the next start is killed at the same step, where it passes that. A
+// column that writes a journal is swept on the file that forgives less.
 func everyStep(row faults.Row, o Outcome) (trials []faults.Trial) {
+	if len(o.Trial.Axes) > 0 && fileOf(o.Trial) != fileLossy {
+		return nil
+	}
 	had := o.Trial.Faults
 	last := had[len(had)-1]
 	for _, f := range passages(o.History, true, true) {

@@ -16,6 +16,7 @@ type terms struct {
 	life     time.Duration // of the lease
 	uses     int           // of the lease; 0 is no limit
 	premises string        // "", or what else the gate's decision rests on
+	wire     bool          // a middle stands between the column and the service
 }
 
 // termsOf is the column's own service with what a row changes in it.
@@ -60,6 +61,8 @@ func (t *terms) change(what string) (err error) {
 		t.life = duration()
 	case "lease-uses":
 		t.uses, err = strconv.Atoi(value)
+	case "wire":
+		t.wire = true
 	case "premises":
 		t.premises = value
 	default:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-bench/interlock-bench/faults"
 	"github.com/interlock-bench/interlock-bench/faults/history"
+	"github.com/interlock-bench/interlock-bench/faults/proxy"
 	"github.com/interlock-bench/interlock-bench/protocol"
 	"github.com/interlock-bench/interlock-bench/protocol/clock"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
@@ -41,6 +42,9 @@ type refundWorld struct {
 	row     faults.Row
 	terms   terms
 	now     func() time.Time // that leases begin at; nil is the trial's
+	middle  *proxy.Proxy     // nil: the column speaks to the service itself
+	network string           // where the column finds the service
+	address string
 
 	asked    int    // submits handed out
 	failed   error  // what the world could not do at its time
@@ -57,22 +61,29 @@ func newRefundWorld(ctx context.Context, stage *faults.Stage, row faults.Row, c 
 		}},
 		Service: on.profile.Service(),
 	})
-	w.service = sim.New(stage.As("service"), on.profile)
+	w.service = sim.New(behindMiddle{stage.As("service"), w}, on.profile)
 	w.service.SetOrder(orderID, true, paid, "")
 	if err := w.grant(w.lease(leaseID)); err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("unix", w.address())
+	l, err := net.Listen("unix", w.socket())
 	if err != nil {
 		return nil, fmt.Errorf("experiments: the simulated service can't listen: %w", err)
 	}
 	if err := w.service.Start(l); err != nil {
 		return nil, err
 	}
+	w.network, w.address = "unix", w.socket()
+	if on.wire {
+		if err := w.putMiddle(); err != nil {
+			return nil, fmt.Errorf("experiments: the middle can't listen: %w", err)
+		}
+	}
 	return w, nil
 }
 
-func (w *refundWorld) address() string { return filepath.Join(w.stage.Dir(), "service") }
+// socket is where the service listens.
+func (w *refundWorld) socket() string { return filepath.Join(w.stage.Dir(), "service") }
 
 func (w *refundWorld) record(kind history.Kind, subject string, body any) {
 	w.stage.As("supervisor").Record(kind, subject, body)
@@ -257,6 +268,9 @@ func (w *refundWorld) Idle(context.Context) error { return nil }
 // Close stops the service and looks at what the column left behind.
 func (w *refundWorld) Close() error {
 	w.evidence = w.column.evidence(evidenceOf{w.stage.State(), w.stage.Now})
+	if w.middle != nil {
+		w.failed = errors.Join(w.failed, w.middle.Close())
+	}
 	return errors.Join(w.failed, w.service.Close(), w.keep(w.stage.State()))
 }
 

@@ -74,7 +74,7 @@ var Further = []Row{
 	{Name: "crash_on_the_wire_unbounded", Group: "crash", What: "The same at a service that doesn't say how late a request may land.", With: []string{"unbounded"}, Before: []string{"delay-next:20s"}, Faults: []Fault{{Kill, "sim/accepted", 1}}, Submits: Amounts(2000)},
 	{Name: "crash_after_ack", Group: "crash", What: "Killed with the answer in memory.", Faults: []Fault{{Kill, "reply-received", 1}}, Submits: Amounts(2000)},
 	{Name: "crash_after_commit", Group: "crash", What: "Killed when the outcome is durable, before anybody was told.", Needs: "journal", Faults: []Fault{{Kill, "outcome-durable", 1}}, Submits: Amounts(2000)},
-	{Name: "crash_in_recovery", Group: "crash", What: "Killed before the send, and then at every step of the restart, once and twice in a row. The cell is the worst of these trials.", Faults: []Fault{{Kill, "before-send", 1}}, EveryStep: true, Submits: Amounts(2000)},
+	{Name: "crash_in_recovery", Group: "crash", What: "Killed before the send, and then at every step of the restart, once and twice in a row, on the file that loses what was not synced. The cell is the worst of these trials.", Faults: []Fault{{Kill, "before-send", 1}}, EveryStep: true, Submits: Amounts(2000)},
 	{Name: "crash_loop", Group: "crash", What: "Killed at one point on ten restarts in a row, then left alone.", Faults: kills("settling", 11), Submits: Amounts(2000)},
 
 	{Name: "ack_lost", Group: "delivery", What: "Nobody dies: the refund is applied, the answer is dropped, the client times out.", Before: []string{"drop-answer"}, Submits: Amounts(2000)},
@@ -113,4 +113,20 @@ var Further = []Row{
 	{Name: "clock_ahead_at_expiry", Group: "time", What: "The lease has half an hour left and the worker's clock is an hour ahead.", With: []string{"lease-life:30m"}, Before: []string{"skew:1h"}, Submits: Amounts(2000)},
 	{Name: "clock_behind_at_expiry", Group: "time", What: "The lease ended a quarter of an hour ago and the worker's clock is an hour behind.", With: []string{"lease-life:30m"}, Before: []string{"skew:-1h"}, Faults: []Fault{{"wait:45m", "decided", 1}}, Submits: Amounts(2000)},
 	{Name: "key_expired_no_lookup", Group: "time", What: "Killed after the refund was applied; 25 hours later the key is forgotten, and the service can't be asked.", Needs: "keys", With: []string{"no-lookup"}, Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"wait 25h"}, Submits: Amounts(2000)},
+
+	{Name: "wire_reset_before", Group: "wire", What: "The connection is reset, and nothing was delivered.", With: []string{"wire"}, Faults: []Fault{{"reset-before-commit", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "wire_reset_after", Group: "wire", What: "The connection is reset after the refund was made.", With: []string{"wire"}, Faults: []Fault{{"reset-after-commit", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "wire_close_after", Group: "wire", What: "The connection is closed in order, without an answer, after the refund was made.", With: []string{"wire"}, Faults: []Fault{{"close-after-commit", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "wire_black_hole", Group: "wire", What: "The refund is made and no answer comes.", With: []string{"wire"}, Faults: []Fault{{"black-hole", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "wire_lost_before", Group: "wire", What: "The request is lost and no answer comes.", With: []string{"wire"}, Faults: []Fault{{"lost-before-commit", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "wire_half_answer", Group: "wire", What: "The refund is made and half of the answer comes.", With: []string{"wire"}, Faults: []Fault{{"half-answer", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "wire_bad_gateway", Group: "wire", What: "The refund is made and the middle answers 502.", With: []string{"wire"}, Faults: []Fault{{"bad-gateway", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "wire_late", Group: "wire", What: "The connection is reset, and the middle delivers the request 20 s later.", With: []string{"wire"}, Faults: []Fault{{"late", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "wire_doubled", Group: "wire", What: "The middle delivers the request twice, and the first answer comes.", With: []string{"wire"}, Faults: []Fault{{"doubled", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "one_request_per_send", Group: "wire", What: "The connection is closed in order before anything was delivered, which HTTP libraries take as leave to repeat a request by themselves: requests on the wire are counted against sends.", With: []string{"wire"}, Faults: []Fault{{"close-before-commit", "wire/request-read", 1}}, Submits: Amounts(2000)},
+
+	{Name: "never_arrived", Group: "realities", What: "The request never arrived.", With: []string{"wire"}, Faults: []Fault{{"lost-before-commit", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "landed_and_lost", Group: "realities", What: "It was applied, and the answer was lost.", With: []string{"wire"}, Faults: []Fault{{"black-hole", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "still_working", Group: "realities", What: "It was accepted, and is applied 20 s later.", With: []string{"wire"}, Before: []string{"delay-next:20s"}, Faults: []Fault{{"black-hole", "wire/request-read", 1}}, Submits: Amounts(2000)},
+	{Name: "halfway", Group: "realities", What: "It was accepted; then the service died, and comes back 5 s later to apply it.", With: []string{"wire"}, Faults: []Fault{{"black-hole", "wire/request-read", 1}, {"down-keeping:5s", "sim/accepted", 1}}, Submits: Amounts(2000)},
 }
