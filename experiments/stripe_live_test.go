@@ -80,13 +80,13 @@ func TestStripeLive(t *testing.T) {
 	if !r.Whole || !r.Held() || r.Stripe() {
 		t.Errorf("whole %t, held %t, Stripe %t", r.Whole, r.Held(), r.Stripe())
 	}
-	connections := map[string]int{}
+	connections := map[int]int{}
 	for _, v := range server.Visits() {
 		connections[v.Conn]++
 	}
 	for conn, n := range connections {
 		if n != 1 {
-			t.Errorf("%d requests on the connection from %s, want one each (I14)", n, conn)
+			t.Errorf("%d requests on connection %d, want one each (I14)", n, conn)
 		}
 	}
 	path := filepath.Join(t.TempDir(), experiments.LiveFile)

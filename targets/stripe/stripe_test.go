@@ -48,6 +48,9 @@ func (s *seen) all() []*http.Request {
 	return append([]*http.Request(nil), s.requests...)
 }
 
+// connection is the key of a request's connection in its context.
+type connection struct{}
+
 // serve serves h on TCP and returns what arrived and a client for it.
 func serve(t *testing.T, h http.Handler, timeout time.Duration) (*seen, *stripe.Client) {
 	t.Helper()
@@ -56,7 +59,9 @@ func serve(t *testing.T, h http.Handler, timeout time.Duration) (*seen, *stripe.
 		t.Fatal(err)
 	}
 	s := &seen{handler: h}
-	server := &http.Server{Handler: s}
+	server := &http.Server{Handler: s, ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connection{}, c)
+	}}
 	go server.Serve(l)
 	t.Cleanup(func() { server.Close() })
 	client, err := stripe.Open(stripe.Options{Key: key, Base: "http://" + l.Addr().String(), Timeout: timeout})
@@ -222,7 +227,7 @@ func TestOneRequestPerAttempt(t *testing.T) {
 			t.Errorf("%s: %d requests for two attempts", tc.why, len(requests))
 			continue
 		}
-		if requests[0].RemoteAddr == requests[1].RemoteAddr {
+		if requests[0].Context().Value(connection{}) == requests[1].Context().Value(connection{}) {
 			t.Errorf("%s: both on one connection", tc.why)
 		}
 		for _, r := range requests {

@@ -10,6 +10,7 @@
 package emulator
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -74,6 +75,7 @@ type Server struct {
 	events   []*event
 	keys     map[string]*stored
 	queue    []*attempt // accepted, not applied
+	conns    int
 	visits   []Visit
 	seconds  map[time.Duration]int // requests in each second, for the limiter
 	number   int                   // of requests for a refund
@@ -89,7 +91,7 @@ type Server struct {
 type Visit struct {
 	Method, Path string // with its query
 	Key          string // idempotency key
-	Conn         string // the client's address, which names the connection on TCP
+	Conn         int    // number of the connection it came on, from 1; 0 behind another server than Start's
 	Number       int    // of a request for a refund, from 1; 0 for others
 }
 
@@ -140,7 +142,7 @@ func (s *Server) Start(l net.Listener) error {
 	if s.serve != nil {
 		return fmt.Errorf("%w: the emulator listens already", ErrWorld)
 	}
-	s.serve, s.served = &http.Server{Handler: s}, make(chan struct{})
+	s.serve, s.served = &http.Server{Handler: s, ConnContext: s.accepted}, make(chan struct{})
 	go func(h *http.Server, served chan struct{}) {
 		defer close(served)
 		h.Serve(l)
@@ -218,11 +220,28 @@ func (s *Server) handle(e endpoint) http.HandlerFunc {
 	}
 }
 
+// numbered is the key of a connection's number in its requests' contexts.
+type numbered struct{}
+
+// accepted numbers a connection. An address would not do: a port is used again as
+// soon as it is free.
+func (s *Server) accepted(ctx context.Context, _ net.Conn) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns++
+	return context.WithValue(ctx, numbered{}, s.conns)
+}
+
+func connection(req *http.Request) int {
+	n, _ := req.Context().Value(numbered{}).(int)
+	return n
+}
+
 // enter gives a request its id and its line in the access log. The lock is held.
 func (s *Server) enter(req *http.Request) *call {
 	s.ids++
 	c := &call{request: req, id: fmt.Sprintf("req_%06d", s.ids), key: strings.TrimSpace(req.Header.Get("Idempotency-Key"))}
-	s.visits = append(s.visits, Visit{Method: req.Method, Path: req.URL.RequestURI(), Key: c.key, Conn: req.RemoteAddr})
+	s.visits = append(s.visits, Visit{Method: req.Method, Path: req.URL.RequestURI(), Key: c.key, Conn: connection(req)})
 	return c
 }
 
