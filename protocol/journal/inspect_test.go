@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
@@ -58,5 +60,44 @@ func TestInspect(t *testing.T) {
 	}
 	if _, err := journal.Inspect(t.TempDir(), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty directory: %v", err)
+	}
+}
+
+// TestInspectNeedsLittleMemory reads a log that is larger than what it may use.
+// With JOURNAL_LONG set the log has a gigabyte.
+func TestInspectNeedsLittleMemory(t *testing.T) {
+	size := 48 << 20
+	if os.Getenv("JOURNAL_LONG") != "" {
+		size = 1 << 30
+	}
+	path := newPath(t)
+	l, _ := mustOpen(t, path, fast(path))
+	body := []byte(`"` + strings.Repeat("x", 256<<10) + `"`)
+	for n := 0; n < size; n += len(body) {
+		if _, err := l.Update(t.Context(), func(journal.Head) ([]journal.Entry, error) {
+			return []journal.Entry{{Kind: journal.Granted, Body: body}}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Close()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before, most := m.HeapAlloc, uint64(0)
+	in, err := journal.Inspect(path, func(e journal.Entry) error {
+		if e.Seq%16 == 0 {
+			runtime.ReadMemStats(&m)
+			most = max(most, m.HeapAlloc)
+		}
+		return nil
+	})
+	if err != nil || in.Damage != nil || in.Byte < int64(size) {
+		t.Fatalf("%+v, %v", in, err)
+	}
+	used := int64(most) - int64(before)
+	t.Logf("%d bytes were read with %d on the heap at most", in.Byte, used)
+	if used > 24<<20 {
+		t.Errorf("it took %d bytes of memory", used)
 	}
 }
