@@ -125,7 +125,7 @@ func (s survey) proves(seq Seq) bool {
 func (c *cursor) peek(off int64, n int) ([]byte, error) {
 	have := c.base + int64(len(c.buf))
 	if len(c.buf) == 0 || off < c.base || off > have || off+int64(n) > have && !c.eof {
-		want := max(n, 64<<10)
+		want := max(n, min(max(2*cap(c.buf), 4<<10), 64<<10)) // most logs that are read are short
 		if cap(c.buf) < want {
 			c.buf = make([]byte, want)
 		}
