@@ -68,4 +68,70 @@ var Broken = []Mutant{
 		}},
 		Tests: []Test{{Package: "./protocol", Name: "TestB55AndB66AndB67ASlowLookupKeepsItsClaim"}},
 	},
+	{
+		Name: "no-directory-sync",
+		Why:  "the entry of a segment that its opener died with may be in the page cache only",
+		Patches: []Patch{{
+			File: "protocol/journal/open.go",
+			Old: `	defer l.lock.release(appendByte)
+	if err := l.dir.Sync(); err != nil {`,
+			New: `	defer l.lock.release(appendByte)
+	if err := error(nil); err != nil {`,
+		}},
+		Cells: []Cell{{Experiment: "disk-states", Row: "authority", Column: "killed", Shows: "LOST"}},
+	},
+	{
+		Name: "no-suspects",
+		Why:  "a cut may hide an attempt (C27)",
+		Patches: []Patch{{
+			File: "protocol/journal/open.go",
+			Old:  "	if len(entries) == 0 {\n		return nil\n	}\n	if err := l.appendNow(entries...); err != nil {",
+			New:  "	if len(entries) == 0 || !l.o.Restored {\n		return nil\n	}\n	if err := l.appendNow(entries...); err != nil {",
+		}},
+		Cells: []Cell{
+			{Experiment: "disk-states", Row: "suspects", Column: "sectors", Shows: "LOST"},
+			{Experiment: "disk-states", Row: "suspects-unread", Column: "killed", Shows: "LOST"},
+			{Experiment: "disk-states", Row: "ten", Column: "flips", Shows: "LOST"},
+		},
+	},
+	{
+		Name: "suspects-after-the-cut",
+		Why:  "suspects are durable before their evidence is cut (C28)",
+		Patches: []Patch{
+			{
+				File: "protocol/journal/open.go",
+				Old:  "	if err := l.markSuspects(tails); err != nil {\n		return err\n	}\n	for _, t := range tails {",
+				New:  "	for _, t := range tails {",
+			},
+			{
+				File: "protocol/journal/open.go",
+				Old:  "	if n := len(l.chain); n > 1 {\n		if err := l.giveUp(",
+				New:  "	if err := l.markSuspects(tails); err != nil {\n		return err\n	}\n	if n := len(l.chain); n > 1 {\n		if err := l.giveUp(",
+			},
+		},
+		Cells: []Cell{{Experiment: "disk-states", Row: "suspects", Column: "killed", Shows: "LOST"}},
+	},
+	{
+		Name: "trusted-cache",
+		Why:  "after a failed sync the page cache shows what the disk doesn't hold",
+		Patches: []Patch{{
+			File: "protocol/journal/follow.go",
+			Old:  "err = errors.Join(f.Sync(), dropCache(f), f.Close())",
+			New:  "err = errors.Join(f.Sync(), f.Close())",
+		}},
+		Cells: []Cell{
+			{Experiment: "disk-states", Row: "ten", Column: "faults", Shows: "LOST"},
+			{Experiment: "disk-states", Row: "authority", Column: "faults", Shows: "LOST"},
+		},
+	},
+	{
+		Name: "unsynced-cut",
+		Why:  "a cut whose opening died is made durable before outcomes follow it",
+		Patches: []Patch{{
+			File: "protocol/journal/open.go",
+			Old:  "	if err := l.syncCuts(); err != nil {",
+			New:  "	if err := error(nil); err != nil {",
+		}},
+		Cells: []Cell{{Experiment: "disk-states", Row: "suspects", Column: "killed", Shows: "LOST"}},
+	},
 }

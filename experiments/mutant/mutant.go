@@ -19,7 +19,7 @@ type Mutant struct {
 	Name    string
 	Why     string  // what the guard is for
 	Patches []Patch // all are applied
-	Cells   []Cell  // cells of the refund experiment that turn red
+	Cells   []Cell  // cells that turn red
 	Tests   []Test  // tests that fail
 }
 
@@ -32,9 +32,10 @@ type Patch struct {
 
 // Cell is a cell that a mutant turns red: the command exits with 1 and names it.
 type Cell struct {
-	Row    string
-	Column string
-	Shows  string // part of what the cell says instead, "$40"; "" is not looked at
+	Experiment string // "" is refund
+	Row        string
+	Column     string
+	Shows      string // part of what the cell says instead, "$40"; "" is not looked at
 }
 
 // Test is a test that a mutant makes fail.

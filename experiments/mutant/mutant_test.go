@@ -2,6 +2,7 @@ package mutant_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os/exec"
 	"path/filepath"
@@ -35,13 +36,14 @@ func TestMutantsAreCaught(t *testing.T) {
 					t.Fatalf("the mutant doesn't build: %v\n%s", err, out)
 				}
 				for _, c := range m.Cells {
-					out, err := command(root, binary, "refund", "--row", c.Row, "--column", c.Column, "--words")
+					experiment := cmp.Or(c.Experiment, "refund")
+					out, err := command(root, binary, experiment, "--row", c.Row, "--column", c.Column, "--words")
 					var exit *exec.ExitError
 					if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 						t.Errorf("%s in %s: want exit code 1, have %v\n%s", c.Row, c.Column, err, out)
 						continue
 					}
-					red := "broken promise: refund/" + c.Row + "/" + c.Column
+					red := "broken promise: " + experiment + "/" + c.Row + "/" + c.Column
 					if !strings.Contains(out, red) || !strings.Contains(out, c.Shows) {
 						t.Errorf("want %q and %q in:\n%s", red, c.Shows, out)
 					}
