@@ -135,7 +135,7 @@ func diskPage(records []Record) string {
 	}
 
 	p("# The journal on %d states of a disk", legal+rotten)
-	p("Made by `interlock-bench disk-states`. Legal states after a crash: %d. Damaged logs: %d. Violations: %d.", legal, rotten, violations)
+	p("Made by `interlock-bench disk-states --seed %s`. Legal states after a crash: %d. Damaged logs: %d. Violations: %d.", indexRecords(records).seed(), legal, rotten, violations)
 	p("The disk is in memory: a directory behind the journal's file seam that knows what a sync has made durable. States are different from each other in their bytes or in what had been told by then. Nothing here is a real disk; `go test ./protocol/journal` opens real files.")
 	p("## States by workload and kind")
 	b.WriteString(counts.Markdown() + "\n")
