@@ -192,8 +192,9 @@ func RefundTable(records []Record) string {
 }
 
 // RefundWhy says, with the cells that say so, what other ways of doing it come
-// to.
-func RefundWhy(records []Record) string {
+// to: the cells of the refund experiment, and those of the faults experiment for
+// what its rows don't show.
+func RefundWhy(records, faulty []Record) string {
 	r := indexRecords(records)
 	var b strings.Builder
 	bad := func(column string) []string { return r.rows("", column, isBad) }
@@ -208,7 +209,26 @@ func RefundWhy(records []Record) string {
 		len(bad("naive")), len(faults.Reference), len(bad("idempotency-key@t1")), list(bad("idempotency-key@t1")))
 	fmt.Fprintf(&b, "**… use a workflow engine?** It remembers that a step was started and runs it again, under the same key: %s. It doesn't ask whether the step is still allowed, or still right; `durable-replay@t1` is violated in %d rows (%s).\n\n",
 		cell("crash_before_ack", "durable-replay@t1"), len(bad("durable-replay@t1")), list(bad("durable-replay@t1")))
-	fmt.Fprintf(&b, "**… write the check yourself?** On these rows a careful one holds as often as the gate: it is violated in %d, %d and %d rows at t1, t2 and t3, the gate in %d, %d and %d. **A hand-written check is enough** where one process at a time acts on one host, the service applies a request when it answers or not at all and can be asked what landed, and nobody needs a record that a third party can follow. These rows are of that kind. They don't show requests that land late, two processes at once, a budget that several share, or a full disk.\n",
+	fmt.Fprintf(&b, "**… write the check yourself?** On these rows a careful one holds as often as the gate: it is violated in %d, %d and %d rows at t1, t2 and t3, the gate in %d, %d and %d. **A hand-written check is enough** where one process at a time acts on one host, the service applies a request when it answers or not at all and can be asked what landed. These rows are of that kind.\n\n",
 		len(bad("hand-check@t1")), len(bad("hand-check@t2")), len(bad("hand-check@t3")), len(bad("gate@t1")), len(bad("gate@t2")), len(bad("gate@t3")))
+	violated := func(column string) (rows []string, of int) {
+		for _, record := range faulty {
+			if record.Column != column || record.Table() != "" {
+				continue
+			}
+			of++
+			if isBad(record) {
+				rows = append(rows, record.Row)
+			}
+		}
+		return rows, of
+	}
+	var parts []string
+	for _, profile := range []string{"t1", "t2", "t3"} {
+		hand, ofHand := violated("hand-check@" + profile)
+		gate, ofGate := violated("gate@" + profile)
+		parts = append(parts, fmt.Sprintf("at %s the hand check is violated in %d of %d (%s), the gate in %d of %d (%s)", profile, len(hand), ofHand, list(hand), len(gate), ofGate, list(gate)))
+	}
+	fmt.Fprintf(&b, "`results/faults.md` has further rows, in which requests land late, answers are lost, lookups lag, a middle repeats what it was given or a clock is wrong: %s. Two processes at once, a budget that several share and a full disk are in neither.\n", strings.Join(parts, "; "))
 	return b.String()
 }
