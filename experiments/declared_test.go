@@ -23,7 +23,9 @@ func TestPrescribedCellsAreDeclared(t *testing.T) {
 			}
 			return false
 		}},
-		{experiments.Faults(), func(c experiments.Cell) bool { return c.Column == "gate@t1" || c.Column == "gate@t2" || c.Column == "gate@t3" }},
+		{experiments.Faults(), func(c experiments.Cell) bool {
+			return c.Column == "gate@t1" || c.Column == "gate@t2" || c.Column == "gate@t3"
+		}},
 		{experiments.Stripe(), func(c experiments.Cell) bool { return c.Column == "gate" }},
 	} {
 		n := 0
