@@ -85,8 +85,8 @@ var Broken = []Mutant{
 		Why:  "a cut may hide an attempt (C27)",
 		Patches: []Patch{{
 			File: "protocol/journal/open.go",
-			Old:  "	if len(entries) == 0 {\n		return nil\n	}\n	if err := l.appendNow(entries...); err != nil {",
-			New:  "	if len(entries) == 0 || !l.o.Restored {\n		return nil\n	}\n	if err := l.appendNow(entries...); err != nil {",
+			Old:  "	if len(*entries) == 0 {\n",
+			New:  "	if len(*entries) == 0 || !l.o.Restored {\n",
 		}},
 		Cells: []Cell{
 			{Experiment: "disk-states", Row: "suspects", Column: "sectors", Shows: "LOST"},
