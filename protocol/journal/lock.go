@@ -99,7 +99,14 @@ func (l *lockFile) wait(ctx context.Context, n int64) error {
 
 func (l *lockFile) release(n int64) { l.try(n, syscall.F_UNLCK) }
 
-func (l *lockFile) close() { syscall.Close(l.fd) }
+// close lets every byte go and closes the descriptor. The locks are cleared, not
+// left to the close: a process that another goroutine is starting right now has a
+// copy of the descriptor until it runs its program, and would keep them.
+func (l *lockFile) close() {
+	all := syscall.Flock_t{Type: syscall.F_UNLCK, Whence: io.SeekStart} // length 0: to the end
+	syscall.FcntlFlock(uintptr(l.fd), ofdSetLock, &all)
+	syscall.Close(l.fd)
+}
 
 // holder is what a lock file says about who opened the log last, and how far its
 // segments go. People read it; readers of the log only see that it changed.

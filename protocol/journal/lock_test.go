@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -232,4 +234,40 @@ func TestAReaderNoticesAReplacedLockFile(t *testing.T) {
 	if err := reader.View(t.Context(), func(journal.Head) {}); !errors.Is(err, journal.ErrUnsafe) {
 		t.Errorf("want ErrUnsafe, have %v", err)
 	}
+}
+
+// TestCloseLetsGoWhileProcessesStart: a process that is being started holds a
+// copy of every descriptor until it runs its program. The locks must not wait
+// for it.
+func TestCloseLetsGoWhileProcessesStart(t *testing.T) {
+	path := newPath(t)
+	stop := make(chan struct{})
+	var starting sync.WaitGroup
+	for range 4 {
+		starting.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := exec.Command("true").Run(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 150 {
+		l, err := journal.OpenFile(path, journal.Options{Namespace: "n"}, func(journal.Entry) error { return nil })
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	starting.Wait()
 }
