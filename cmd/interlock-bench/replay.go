@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-bench/interlock-bench/experiments"
 	"github.com/interlock-bench/interlock-bench/experiments/story"
+	"github.com/interlock-bench/interlock-bench/faults/oracle"
 )
 
 func (b *bench) replay() *cobra.Command {
@@ -47,14 +48,18 @@ axes, faults and a seed. Faults may be changed or left out to try something else
 				return err
 			}
 			if format == formatJSON {
-				return experiments.EncodeKept(b.stdout, k)
+				err = experiments.EncodeKept(b.stdout, k)
+			} else {
+				detail := story.Most
+				if every {
+					detail = story.Every
+				}
+				b.say(story.Text(k, detail, widthOf(b.stdout)))
 			}
-			detail := story.Most
-			if every {
-				detail = story.Every
+			if err == nil && k.Verdict.Class == oracle.Unknown {
+				return &exit{exitUnjudged, "the trial was not judged, or a planned fault did not happen"}
 			}
-			b.say(story.Text(k, detail, widthOf(b.stdout)))
-			return nil
+			return err
 		},
 	}
 	addFormat(cmd, &format, formatText, formatJSON)
