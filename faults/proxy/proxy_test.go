@@ -21,11 +21,15 @@ import (
 // host is a world whose late deliveries happen when the test says so.
 type host struct {
 	withheld chan struct{}
-	later    func()
+	later    atomic.Pointer[func()]
 }
 
-func (h *host) After(_ time.Duration, _ string, fn func()) func() { h.later = fn; return func() {} }
-func (h *host) Pass(trace.Point, string) bool                     { return true }
+func (h *host) Pass(trace.Point, string) bool { return true }
+
+func (h *host) After(_ time.Duration, _ string, fn func()) func() {
+	h.later.Store(&fn)
+	return func() {}
+}
 
 func (h *host) Withhold(ctx context.Context) {
 	close(h.withheld)
@@ -105,8 +109,8 @@ func TestModes(t *testing.T) {
 			if n := did.Load(); n != c.did {
 				t.Errorf("%s: done %d times when the client was told, not %d", c.why, n, c.did)
 			}
-			if h.later != nil {
-				h.later()
+			if later := h.later.Load(); later != nil {
+				(*later)()
 			}
 			if n := did.Load(); n != c.final || p.Count() != 1 {
 				t.Errorf("%s: done %d times in the end, not %d; %d requests counted", c.why, n, c.final, p.Count())
