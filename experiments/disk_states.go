@@ -3,6 +3,7 @@ package experiments
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -78,6 +79,9 @@ func runDiskStates(_ context.Context, t faults.Trial) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer remove()
+	// Every state is garbage as soon as it is judged and next to nothing stays, so
+	// the collector would run all the time.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	c, err := kinds[k].all(dir, disk.Workloads[w], t.Seed)
 	if err != nil {
 		return Outcome{}, err

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"syscall"
+
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
 )
 
 var ctx = context.Background()
@@ -54,7 +56,7 @@ func Crash(dir string, w Workload, kind Kind, seed uint64) (Count, error) {
 		return Count{}, fmt.Errorf("disk: %s: %w", w.Name, err)
 	}
 	var c Count
-	seen := newSeen()
+	seen, reopened := newSeen(), newSeen()
 	for _, p := range s.points {
 		c.Points++
 		for d := range p.disk.States(kind, seed) {
@@ -64,21 +66,21 @@ func Crash(dir string, w Workload, kind Kind, seed uint64) (Count, error) {
 			c.States++
 			how := fmt.Sprintf("%s, %s before call %d", w.Name, kind, p.call)
 			if w.Deep {
-				deep, err := w.again(dir, d, p.told, kind, seed, how, seen)
+				deep, err := w.again(dir, d, p.told, kind, seed, how, seen, reopened)
 				if err != nil {
 					c.violated(how, err)
 					continue
 				}
 				c.add(deep)
 			}
-			c.violated(how, w.verify(dir, d, p.told))
+			c.violated(how, w.verify(dir, d, p.told, reopened))
 		}
 	}
 	return c, nil
 }
 
 // again crashes the opening on d, too.
-func (w Workload) again(dir string, d *Disk, t told, kind Kind, seed uint64, how string, seen seen) (Count, error) {
+func (w Workload) again(dir string, d *Disk, t told, kind Kind, seed uint64, how string, seen, reopened seen) (Count, error) {
 	s := newSession(dir, d.Clone())
 	s.told = t
 	s.told.given, s.told.acked = slices.Clip(t.given), slices.Clip(t.acked)
@@ -101,7 +103,7 @@ func (w Workload) again(dir string, d *Disk, t told, kind Kind, seed uint64, how
 		for d := range p.disk.States(kind, seed) {
 			if seen.add(d, p.told) {
 				c.States++
-				c.violated(fmt.Sprintf("%s, and its opening before call %d", how, p.call), w.verify(dir, d, p.told))
+				c.violated(fmt.Sprintf("%s, and its opening before call %d", how, p.call), w.verify(dir, d, p.told, reopened))
 			}
 		}
 	}
@@ -117,7 +119,7 @@ func Faults(dir string, w Workload, seed uint64) (Count, error) {
 		return Count{}, fmt.Errorf("disk: %s: %w", w.Name, err)
 	}
 	var c Count
-	seen := newSeen()
+	seen, reopened := newSeen(), newSeen()
 	for i, what := range s.calls {
 		for _, f := range faults(what) {
 			f.Op = i + 1
@@ -136,7 +138,7 @@ func Faults(dir string, w Workload, seed uint64) (Count, error) {
 					for d := range p.disk.FewStates(kind, seed) {
 						if seen.add(d, p.told) {
 							c.States++
-							c.violated(fmt.Sprintf("%s, then %s before call %d", how, kind, p.call), w.verify(dir, d, p.told))
+							c.violated(fmt.Sprintf("%s, then %s before call %d", how, kind, p.call), w.verify(dir, d, p.told, reopened))
 						}
 					}
 				}
@@ -187,13 +189,14 @@ func rot(dir string, w Workload, n func([]byte) int, spoil func([]byte, int) []b
 		return Count{}, fmt.Errorf("disk: %s: %w", w.Name, err)
 	}
 	var c Count
+	reopened := newSeen()
 	image := s.points[len(s.points)-1].disk.Synced()
 	for _, name := range slices.Sorted(maps.Keys(image)) {
 		for i := range n(image[name]) {
 			spoilt := maps.Clone(image)
 			spoilt[name] = spoil(image[name], i)
 			c.States++
-			became, err := w.rotted(dir, spoilt, s.told, flipped)
+			became, err := w.rotted(dir, spoilt, s.told, flipped, reopened)
 			switch became {
 			case "refused":
 				c.Refused++
@@ -231,6 +234,25 @@ func (s seen) add(d *Disk, t told) bool {
 		h.WriteByte(0)
 	}
 	maphash.WriteComparable(&h, [3]int{len(t.acked), len(t.given), len(t.sent)})
+	key := h.Sum64()
+	if s.had[key] {
+		return false
+	}
+	s.had[key] = true
+	return true
+}
+
+// addImage reports whether the files are new, as left by a log that ends with an
+// entry of the given hash.
+func (s seen) addImage(image Image, end journal.Hash) bool {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	for _, name := range slices.Sorted(maps.Keys(image)) {
+		h.WriteString(name)
+		maphash.WriteComparable(&h, len(image[name]))
+		h.Write(image[name])
+	}
+	h.Write(end[:])
 	key := h.Sum64()
 	if s.had[key] {
 		return false

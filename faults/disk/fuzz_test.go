@@ -29,7 +29,7 @@ func FuzzLog(f *testing.F) {
 		if len(b) > 1<<16 {
 			return
 		}
-		if _, err := (Workload{}).rotted(dir, Image{"0000000001.seg": b}, all, false); err != nil {
+		if _, err := (Workload{}).rotted(dir, Image{"0000000001.seg": b}, all, false, newSeen()); err != nil {
 			t.Error(err)
 		}
 	})
