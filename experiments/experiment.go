@@ -28,6 +28,10 @@ type Experiment struct {
 	// could not be judged is an Outcome with the verdict UNKNOWN.
 	Run func(ctx context.Context, t faults.Trial) (Outcome, error)
 
+	// Judge judges a history of a trial; nil is oracle.Judge. It is a pure function,
+	// and what Run says of the trial it ran is what Judge says of its history.
+	Judge func(h history.History) oracle.Verdict
+
 	// More names the trials that follow from one that was run, so that a sweep goes
 	// by what trials came past; nil where the cells name them all. They are of
 	// these same cells. It depends on the outcome only.
@@ -72,7 +76,8 @@ type Cell struct {
 	Column string
 	Trials []faults.Trial // the cell is the worst of them
 	// Declared is what the specification prescribes, with the mark in words:
-	// "COMMITTED $20 ok" (ok, BAD or look); "" where it prescribes nothing. The check
+	// "COMMITTED $20 ok" (ok, BAD or look; a word in place of the money where the
+	// experiment is about none); "" where it prescribes nothing. The check
 	// and the exit code read it, nothing else.
 	Declared string
 }

@@ -38,14 +38,31 @@ type Kept struct {
 // Said is the verdict in a kept file: that of the rules of the day.
 type Said struct {
 	Class oracle.Class
-	Money int64 // cents
+	Money int64  // cents
+	Shown string // a word in place of the money
 	Broke []string
 }
+
+// judge applies today's rules, those of the experiment, to a history.
+func judge(experiment string, h history.History) oracle.Verdict {
+	for _, e := range All() {
+		if e.Name == experiment && e.Judge != nil {
+			return e.Judge(h)
+		}
+	}
+	return oracle.Judge(h)
+}
+
+// Shows is what was said that the trial came to: money, or a word.
+func (s Said) Shows() string { return shown(oracle.Verdict{Money: s.Money, Shown: s.Shown}) }
+
+// Shows is what the judge says today that the trial came to.
+func (k Kept) Shows() string { return shown(k.Verdict) }
 
 // Same says whether the judge says today what was said then.
 func (k Kept) Same() bool {
 	v := k.Verdict
-	return k.Said.Class == v.Class && k.Said.Money == v.Money && slices.Equal(k.Said.Broke, v.Broke)
+	return k.Said.Class == v.Class && k.Said.Money == v.Money && k.Said.Shown == v.Shown && slices.Equal(k.Said.Broke, v.Broke)
 }
 
 // Errors of kept files.
@@ -65,13 +82,14 @@ type keptLine struct {
 	Trial   string   `json:"trial"`
 	Status  string   `json:"status"`
 	Money   int64    `json:"money"` // cents
+	Shown   string   `json:"shown,omitempty"`
 	Verdict string   `json:"verdict"`
 	Broke   []string `json:"broke"`
 }
 
 func keptOf(o Outcome) Kept {
 	return Kept{Trial: o.Trial, Status: o.Status, History: o.History, Verdict: o.Verdict,
-		Said: Said{o.Verdict.Class, o.Verdict.Money, o.Verdict.Broke}}
+		Said: Said{o.Verdict.Class, o.Verdict.Money, o.Verdict.Shown, o.Verdict.Broke}}
 }
 
 // EncodeKept writes k. Equal trials are equal bytes. A nil error says that w took
@@ -79,7 +97,7 @@ func keptOf(o Outcome) Kept {
 func EncodeKept(w io.Writer, k Kept) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	err := e.Encode(keptLine{keptVersion, k.Trial.String(), k.Status, k.Said.Money, k.Said.Class.String(), append([]string{}, k.Said.Broke...)})
+	err := e.Encode(keptLine{keptVersion, k.Trial.String(), k.Status, k.Said.Money, k.Said.Shown, k.Said.Class.String(), append([]string{}, k.Said.Broke...)})
 	if err != nil {
 		return err
 	}
@@ -129,8 +147,8 @@ func DecodeKept(r io.Reader) (Kept, error) {
 	if k.History, err = history.Decode(in); err != nil {
 		return bad("behind its first line: %w", err)
 	}
-	k.Said.Money, k.Said.Broke = l.Money, l.Broke
-	k.Verdict = oracle.Judge(k.History)
+	k.Said.Money, k.Said.Shown, k.Said.Broke = l.Money, l.Shown, l.Broke
+	k.Verdict = judge(k.Trial.Experiment, k.History)
 	return k, nil
 }
 

@@ -50,7 +50,7 @@ func merge(outcomes []Outcome, sum func([]Outcome) map[string]any) Record {
 		Row:        t.Row,
 		Column:     t.Column,
 		Axes:       axes(t),
-		Cell:       worst.Status + " " + Money(worst.Verdict.Money),
+		Cell:       worst.Status + " " + shown(worst.Verdict),
 		Verdict:    class.String(),
 		Trials:     len(outcomes),
 		Counts:     counts,

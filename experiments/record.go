@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ type Record struct {
 	Row        string            `json:"row"`
 	Column     string            `json:"column"`
 	Axes       map[string]string `json:"axes"`    // of the worst trial
-	Cell       string            `json:"cell"`    // status and money of the worst trial, "COMMITTED_ON_QUERY $20"
+	Cell       string            `json:"cell"`    // status and money of the worst trial, "COMMITTED_ON_QUERY $20"; a word for money where it is about none
 	Verdict    string            `json:"verdict"` // its class
 	Trials     int               `json:"trials"`
 	Counts     map[string]int    `json:"counts"` // class: trials
@@ -71,6 +72,26 @@ func (r Record) Money() int64 {
 	return cents
 }
 
+// Shown is what stands behind the cell's status: money, or a word.
+func (r Record) Shown() string {
+	_, came, _ := strings.Cut(r.Cell, " ")
+	return came
+}
+
+// shown is what a verdict shows behind the status.
+func shown(v oracle.Verdict) string { return orElse(v.Shown, Money(v.Money)) }
+
+// isShown says whether s is money as Money prints it, or one word.
+func isShown(s string) bool {
+	if strings.HasPrefix(s, "$") {
+		cents, err := parseMoney(s)
+		return err == nil && s == Money(cents)
+	}
+	return word.MatchString(s)
+}
+
+var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_]*$`)
+
 // Table is the table of the experiment that the record's cell stands in; "" is
 // the main one.
 func (r Record) Table() string {
@@ -109,16 +130,15 @@ func (r Record) Validate() error {
 		sum += n
 		classes = append(classes, counted)
 	}
-	status, money, _ := strings.Cut(r.Cell, " ")
-	cents, err := parseMoney(money)
+	status, came, _ := strings.Cut(r.Cell, " ")
 	trial, badTrial := faults.ParseTrial(r.Replay)
 	switch {
 	case r.V != version:
 		return bad("has version %d; this program reads %d", r.V, version)
 	case r.ID != CellID(r.Experiment, r.Table(), r.Row, r.Column):
 		return bad("is of %s, %s and %s", r.Experiment, r.Row, r.Column)
-	case status == "" || err != nil || money != Money(cents):
-		return bad("cell %q is no status and money", r.Cell)
+	case status == "" || !isShown(came):
+		return bad("cell %q is no status with money or a word", r.Cell)
 	case r.Trials < 1 || sum != r.Trials:
 		return bad("counts %d of %d trials", sum, r.Trials)
 	case oracle.Worst(classes...) != class:

@@ -50,6 +50,7 @@ func TestRecordsThatContradictThemselves(t *testing.T) {
 		{"an id of another cell", func(r *experiments.Record) { r.Row = "happy_path" }},
 		{"a cell without money", func(r *experiments.Record) { r.Cell = "COMMITTED" }},
 		{"a cell without a status", func(r *experiments.Record) { r.Cell = " $20" }},
+		{"two words behind the status", func(r *experiments.Record) { r.Cell = "APPLIED landed twice" }},
 		{"money spelled otherwise", func(r *experiments.Record) { r.Cell = "COMMITTED $20.00" }},
 		{"no class", func(r *experiments.Record) { r.Verdict = "FINE" }},
 		{"a class that isn't the worst", func(r *experiments.Record) { r.Verdict = "CORRECT" }},

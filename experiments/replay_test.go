@@ -46,7 +46,7 @@ func TestReplayLinesReproduceTheirCells(t *testing.T) {
 					continue
 				}
 				v := k.Verdict
-				if got := k.Status + " " + experiments.Money(v.Money); got != r.Cell || v.Class != r.Class() ||
+				if got := k.Status + " " + k.Shows(); got != r.Cell || v.Class != r.Class() ||
 					v.Attempts != r.Attempts || v.Requests != r.Requests || v.ModelCalls != r.ModelCalls {
 					t.Errorf("seed %d: replay '%s' gives %s, %s, %d attempts, %d requests, %d model calls; its record has %s, %s, %d, %d, %d",
 						seed, r.Replay, got, v.Class, v.Attempts, v.Requests, v.ModelCalls, r.Cell, r.Verdict, r.Attempts, r.Requests, r.ModelCalls)

@@ -70,5 +70,5 @@ func (s Show) cell(r Record) string {
 	case s == Marks:
 		return r.Cell + " " + r.Class().Mark()
 	}
-	return Money(r.Money()) + " " + r.Class().Word()
+	return r.Shown() + " " + r.Class().Word()
 }

@@ -52,8 +52,8 @@ func (b *bench) judgeAll(files []experiments.KeptFile, format string) error {
 			continue
 		}
 		k, v := f.Kept, f.Kept.Verdict
-		then := experiments.Money(k.Said.Money) + " " + k.Said.Class.Word()
-		today := experiments.Money(v.Money) + " " + v.Class.Word()
+		then := k.Said.Shows() + " " + k.Said.Class.Word()
+		today := k.Shows() + " " + v.Class.Word()
 		t.Rows = append(t.Rows, []string{f.Name, k.Trial.String(), then, today})
 		why := strings.Join(v.Why, "; ")
 		if len(v.Broke) > 0 {

@@ -10,6 +10,7 @@ import (
 type Verdict struct {
 	Class Class
 	Money int64    // cents that left for the approved cases, by whomever
+	Shown string   // what the trial came to, one word, where that isn't money
 	Broke []string // names of the rules that found something, in the order of Rules
 	Why   []string // a sentence for each finding, with event numbers
 
