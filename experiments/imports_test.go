@@ -27,6 +27,8 @@ var mayImport = []struct {
 	{"targets/sim", []string{"protocol/wire", "protocol/trace", "protocol/clock", "faults/history"}},
 	{"targets/stripe/emulator", []string{"protocol/trace", "faults/history"}},
 	{"targets/stripe", []string{"protocol", "protocol/wire", "protocol/trace", "protocol/clock"}},
+	{"targets/git", []string{"protocol", "protocol/journal", "protocol/trace"}},
+	{"targets/git/premise", []string{"targets/git"}},
 	{"baselines", []string{"protocol/journal", "protocol/wire", "targets/sim", "protocol/trace", "protocol/clock"}},
 	{"faults/history", []string{"protocol/trace"}},
 	{"faults/oracle", []string{"faults/history"}},
