@@ -89,7 +89,7 @@ service that doesn't declare its landing bound (unbounded).
 
 A record is a cell: how many trials, how many of each verdict, and the line that
 replays the worst.`,
-		Example: fmt.Sprintf("  interlock-bench %s\n  interlock-bench %[1]s --row happy_path --column gate@t2\n  interlock-bench replay '%[1]s.pairs/happy_path/gate@t2 file=lossy kill@sim/applied#1 kill@gate/looked-up#1 seed=1'", name),
+		Example: fmt.Sprintf("  interlock-bench %s\n  interlock-bench %[1]s --row happy_path --column gate@t2\n  interlock-bench replay '%[1]s.pairs/happy_path/gate@t2 \\\n    file=lossy kill@sim/applied#1 kill@gate/looked-up#1 seed=1'", name),
 		Columns: refundDesk.columnInfo(),
 		Run:     runCrashPoint,
 		Child:   work,

@@ -33,10 +33,14 @@ const (
 	Unjudged             // a trial could not be judged, or its fault did not happen
 )
 
+// String is the kind in words.
+func (k Kind) String() string {
+	return [...]string{"note", "drift", "broken promise", "not judged"}[k]
+}
+
 // String is one line for people.
 func (f Finding) String() string {
-	what := [...]string{"note", "drift", "broken promise", "not judged"}[f.Kind]
-	return fmt.Sprintf("%s: %s: from %s to %s", what, f.Where, cmp.Or(f.From, "nothing"), cmp.Or(f.To, "nothing"))
+	return fmt.Sprintf("%s: %s: from %s to %s", f.Kind, f.Where, cmp.Or(f.From, "nothing"), cmp.Or(f.To, "nothing"))
 }
 
 // Check holds the results of e in dir against themselves and, unless bytesOnly,
@@ -58,7 +62,10 @@ func Check(ctx context.Context, e *Experiment, dir string, bytesOnly bool, o Opt
 	if err != nil {
 		return []Finding{{Drift, files.Records, "records", err.Error()}}, nil
 	}
-	findings := append(declaredCells(e, files.Records, records), comparePages(files.Page, string(page), PageOf(e, records))...)
+	findings := declaredCells(e, files.Records, records)
+	if len(findings) == 0 { // the page of other cells differs in every line
+		findings = comparePages(files.Page, string(page), PageOf(e, records))
+	}
 	if len(findings) > 0 || bytesOnly || e.Once {
 		return append(findings, Promises(e, records)...), nil
 	}
@@ -117,12 +124,51 @@ func declaredCells(e *Experiment, file string, records []Record) []Finding {
 	for _, r := range records {
 		have = append(have, r.ID)
 	}
+	var findings []Finding
+	for _, part := range without(e, have) {
+		findings = append(findings, Finding{Drift, file + ", " + part, "a record", "none: it is new, or was taken out; run " + e.Name + " to write it"})
+	}
+	for _, id := range have {
+		if !slices.Contains(want, id) {
+			findings = append(findings, Finding{Drift, file + ", " + id, "none", "a record of a cell that nothing declares; run " + e.Name + " to drop it"})
+		}
+	}
+	if len(findings) > 0 {
+		return findings
+	}
 	for i := range max(len(want), len(have)) {
 		if w, h := at(want, i), at(have, i); w != h {
 			return []Finding{{Drift, fmt.Sprintf("%s, line %d", file, i+1), w, h}}
 		}
 	}
 	return nil
+}
+
+// without names what of e has no record among those of the given ids: rows and
+// columns as such where nothing of them has one, and then single cells.
+func without(e *Experiment, have []string) (parts []string) {
+	missing := func(of func(Cell) bool) bool {
+		return !slices.ContainsFunc(e.Cells, func(c Cell) bool { return of(c) && slices.Contains(have, c.ID(e.Name)) })
+	}
+	rows, columns := map[string]bool{}, map[string]bool{}
+	for _, c := range e.Cells {
+		if _, asked := rows[c.Row]; !asked {
+			if rows[c.Row] = missing(func(o Cell) bool { return o.Row == c.Row }); rows[c.Row] {
+				parts = append(parts, "row "+c.Row)
+			}
+		}
+		if _, asked := columns[c.Column]; !asked {
+			if columns[c.Column] = missing(func(o Cell) bool { return o.Column == c.Column }); columns[c.Column] {
+				parts = append(parts, "column "+c.Column)
+			}
+		}
+	}
+	for _, c := range e.Cells {
+		if id := c.ID(e.Name); !rows[c.Row] && !columns[c.Column] && !slices.Contains(have, id) {
+			parts = append(parts, id)
+		}
+	}
+	return parts
 }
 
 // comparePages finds what differs in a page, cell by cell where a table's line

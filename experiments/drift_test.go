@@ -117,7 +117,7 @@ func TestCheckNamesWhatDrifted(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = os.WriteFile(f.Page, []byte(experiments.PageOf(tiny(right), must(experiments.DecodeRecords([]byte(rest))))), 0o644)
-		}, []experiments.Finding{{Kind: experiments.Drift, Where: "tiny_one.jsonl, line 1", From: "tiny-one/happy_path/naive", To: "tiny-one/happy_path/gate@t1"}}},
+		}, []experiments.Finding{{Kind: experiments.Drift, Where: "tiny_one.jsonl, tiny-one/happy_path/naive", From: "a record", To: "none: it is new, or was taken out; run tiny-one to write it"}}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			e := tiny(right)

@@ -10,8 +10,12 @@ import (
 	"github.com/interlock-bench/interlock-bench/experiments/table"
 )
 
-// ErrOut is returned where results can't be written.
-var ErrOut = errors.New("experiments: results can't be written")
+var (
+	// ErrOut is returned where results, or histories, can't be written.
+	ErrOut = errors.New("experiments: nothing can be written")
+	// ErrNoFolder is the ErrOut of a folder that takes no file: another one would.
+	ErrNoFolder = errors.New("give a folder that can be written")
+)
 
 // Files are where an experiment's results lie.
 type Files struct{ Records, Page string }
@@ -22,15 +26,15 @@ func FilesOf(dir string, e *Experiment) Files {
 	return Files{Records: base + ".jsonl", Page: base + ".md"}
 }
 
-// Writable makes dir where it is missing, and returns ErrOut where no file can
+// Writable makes dir where it is missing, and returns ErrNoFolder where no file can
 // be put in it. It leaves none behind.
 func Writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("%w to %s: %w", ErrOut, dir, err)
+		return fmt.Errorf("%w to %s: %w; %w", ErrOut, dir, err, ErrNoFolder)
 	}
 	f, err := os.CreateTemp(dir, ".writable-*")
 	if err != nil {
-		return fmt.Errorf("%w to %s: %w", ErrOut, dir, err)
+		return fmt.Errorf("%w to %s: %w; %w", ErrOut, dir, err, ErrNoFolder)
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,8 +44,8 @@ func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, err
 		return nil, err
 	}
 	if o.Keep != "" {
-		if err := os.MkdirAll(o.Keep, 0o755); err != nil {
-			return nil, fmt.Errorf("%w: histories can't be kept: %w", ErrTrial, err)
+		if err := Writable(o.Keep); err != nil {
+			return nil, err
 		}
 	}
 
@@ -131,9 +130,12 @@ func Replay(ctx context.Context, all []*Experiment, line, keep string) (Kept, er
 	if !slices.ContainsFunc(cells, func(c Cell) bool { return c.Table == t.Table }) {
 		return Kept{}, fmt.Errorf("%w: %s has no table %q with that row and column", ErrNoCell, e.Name, t.Table)
 	}
+	if err := checkAxes(e, t); err != nil {
+		return Kept{}, err
+	}
 	if keep != "" {
-		if err := os.MkdirAll(keep, 0o755); err != nil {
-			return Kept{}, fmt.Errorf("%w: histories can't be kept: %w", ErrTrial, err)
+		if err := Writable(keep); err != nil {
+			return Kept{}, err
 		}
 	}
 	o, err := runTrial(ctx, e, t, keep, "1")
@@ -141,6 +143,34 @@ func Replay(ctx context.Context, all []*Experiment, line, keep string) (Kept, er
 		return Kept{}, err
 	}
 	return keptOf(o), nil
+}
+
+// checkAxes refuses an axis, or a value of one, that no trial of e has: it would
+// be run as if it weren't there.
+func checkAxes(e *Experiment, t faults.Trial) error {
+	var names []string
+	values := map[string][]string{}
+	for _, c := range e.Cells {
+		for _, of := range c.Trials {
+			for _, a := range of.Axes {
+				if !slices.Contains(values[a.Name], a.Value) {
+					values[a.Name] = append(values[a.Name], a.Value)
+				}
+				if !slices.Contains(names, a.Name) {
+					names = append(names, a.Name)
+				}
+			}
+		}
+	}
+	for _, a := range t.Axes {
+		if err := CheckName("axis of "+e.Name, a.Name, names); err != nil {
+			return err
+		}
+		if err := CheckName("value of axis "+a.Name, a.Value, values[a.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func orElse[T comparable](v, otherwise T) T {

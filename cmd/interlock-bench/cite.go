@@ -56,7 +56,7 @@ main one. Where git can't vouch for the value, it says why.`,
 
 func oneOrThree(_ *cobra.Command, args []string) error {
 	if len(args) != 1 && len(args) != 3 {
-		return fmt.Errorf("accepts an ID, or EXPERIMENT ROW COLUMN; received %d arguments", len(args))
+		return fmt.Errorf("cite takes the ID of a cell, or EXPERIMENT ROW COLUMN, and not %d arguments; see interlock-bench cite --help", len(args))
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ less. --slow is for an audience.`,
 		Example:   "  interlock-bench demo naive\n  interlock-bench demo 2 --slow",
 		GroupID:   "experiments",
 		ValidArgs: words,
-		Args:      cobra.ExactArgs(1),
+		Args:      takes(1, 1, "one name of those in its help"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := experiments.CheckName("demo", args[0], words); err != nil {
 				return err
@@ -145,8 +145,8 @@ func crashed(ctx context.Context, all []*experiments.Experiment, column string) 
 	if err != nil || len(states) != 1 {
 		return k, "", err
 	}
-	receipts, err := receiptsIn(states[0])
-	if errors.Is(err, errNoJournal) {
+	receipts, _, err := receiptsIn(states[0])
+	if errors.Is(err, experiments.ErrNoLog) {
 		return k, "", nil
 	}
 	if err != nil || len(receipts) == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlock-bench/interlock-bench/experiments"
 	"github.com/interlock-bench/interlock-bench/experiments/table"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 )
@@ -33,24 +34,20 @@ func (b *bench) journalDump() *cobra.Command {
 		Use:   "dump DIR",
 		Short: "print every entry of a journal",
 		Long: `Dump prints the entries of a journal in their order, as a page for people or as
-JSON lines. It verifies them first: a log that is damaged before its tail is named
-with the place, and nothing of it is printed. The folder is that of a journal or
-authority log, or the state that --keep stored of a trial.`,
+JSON lines, up to where every hash and checksum holds. Where that isn't the end it
+says what is behind, and exits with 1. DIR is the folder of a journal or authority
+log, which may be a copy that nobody trusts, a database of SQLite, or the state
+that --keep stored of a trial.`,
 		Example: "  interlock-bench journal dump state/journal\n  interlock-bench journal dump state/authority --format json",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1, "the folder or database of one journal"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
 			}
-			dir, err := journalIn(args[0])
+			log, err := experiments.FindLog(args[0])
 			if err != nil {
 				return err
 			}
-			log, err := journal.OpenFile(dir, journal.Options{Mode: journal.Reader}, func(journal.Entry) error { return nil })
-			if err != nil {
-				return err
-			}
-			defer log.Close()
 			return b.dump(log, format)
 		},
 	}
@@ -61,36 +58,39 @@ authority log, or the state that --keep stored of a trial.`,
 // dumpVersion is the "v" of every dumped line.
 const dumpVersion = 1
 
-func (b *bench) dump(log *journal.Log, format string) error {
+func (b *bench) dump(log experiments.Log, format string) error {
 	width := widthOf(b.stdout)
-	var last journal.Entry
-	for e, err := range log.Since(0) {
-		if err != nil {
-			return err
-		}
+	segment := uint64(0)
+	in, err := log.Read(func(e journal.Entry) error {
 		if len(e.Body) > 0 && !json.Valid(e.Body) {
 			return fmt.Errorf("%w: entry %d has a body that is no JSON; this journal was not written by a gate", journal.ErrCorrupt, e.Seq)
 		}
 		if format == formatJSON {
-			err = b.line(struct {
+			return b.line(struct {
 				V int `json:"v"`
 				journal.Entry
 			}{dumpVersion, e})
-		} else {
-			if e.Segment != last.Segment {
-				fmt.Fprintf(b.stdout, "segment %d\n", e.Segment)
-			}
-			_, err = fmt.Fprint(b.stdout, entryText(e, width))
 		}
-		if err != nil {
-			return err
+		if e.Segment != segment {
+			segment = e.Segment
+			fmt.Fprintf(b.stdout, "segment %d\n", e.Segment)
 		}
-		last = e
+		_, err := fmt.Fprint(b.stdout, entryText(e, width))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if whole(in) {
+		if format == formatText {
+			fmt.Fprintln(b.stdout, table.Wrap(fmt.Sprintf("%d entries, consistent to the last; its hash is %s", in.Seq, in.Hash), 2, width))
+		}
+		return nil
 	}
 	if format == formatText {
-		fmt.Fprintln(b.stdout, table.Wrap(fmt.Sprintf("%d entries, consistent to the last; its hash is %s", last.Seq, last.Hash), 2, width))
+		fmt.Fprint(b.stdout, "\n"+verifiedText(in, width))
 	}
-	return nil
+	return partly(in)
 }
 
 // shownBody is how many bytes of a body a page shows.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlock-bench/interlock-bench/experiments"
 	"github.com/interlock-bench/interlock-bench/experiments/table"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 )
@@ -22,16 +23,19 @@ begins, and which effects the next opening would mark suspect because of it. It
 exits with 0 where all bytes are consistent and with 1 where they aren't. That
 nothing is missing at the end can't be seen in a copy by itself.`,
 		Example: "  interlock-bench journal verify backup/journal\n  interlock-bench journal verify backup/authority --format json",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1, "the folder of one journal"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
 			}
-			dir, err := journalIn(args[0])
+			log, err := experiments.FindLog(args[0])
 			if err != nil {
 				return err
 			}
-			in, err := journal.Inspect(dir, nil)
+			if log.SQLite {
+				return &exit{exitUsage, log.Path + " is a database, and verify reads the segments of a file store; journal dump checks every hash in it"}
+			}
+			in, err := log.Read(nil)
 			if err != nil {
 				return err
 			}
@@ -40,14 +44,32 @@ nothing is missing at the end can't be seen in a copy by itself.`,
 			} else {
 				_, err = fmt.Fprint(b.stdout, verifiedText(in, widthOf(b.stdout)))
 			}
-			if err == nil && (in.Damage != nil || len(in.Tails) > 0) {
-				err = &exit{exitBroken, fmt.Sprintf("the journal is consistent up to entry %d only", in.Seq)}
+			if err == nil {
+				err = partly(in)
 			}
 			return err
 		},
 	}
 	addFormat(cmd, &format, formatText, formatJSON)
 	return cmd
+}
+
+// whole reports whether every byte of a log was consistent.
+func whole(in journal.Inspection) bool { return in.Damage == nil && len(in.Tails) == 0 }
+
+// partly is how a command ends that read a log of which not all is consistent.
+func partly(in journal.Inspection) error {
+	if whole(in) {
+		return nil
+	}
+	return &exit{exitBroken, fmt.Sprintf("the journal is consistent up to entry %d only", in.Seq)}
+}
+
+// noteTails says that something behind the last entry was not read.
+func (b *bench) noteTails(in journal.Inspection) {
+	for _, t := range in.Tails {
+		fmt.Fprintf(b.stderr, "interlock-bench: behind entry %d %q has %d bytes that are no entry; journal verify says what may be in them\n", in.Seq, t.File, t.Bytes)
+	}
 }
 
 // notShown is what no copy says about itself.

@@ -22,7 +22,7 @@ by the rules of today. One that is judged otherwise than when it was stored is
 named, with why; so is a file that can't be read. Nothing is run.`,
 		Example: "  interlock-bench refund --row crash_before_ack --keep /tmp/histories\n  interlock-bench judge /tmp/histories",
 		GroupID: "results",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1, "one folder of kept trials"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkFormat(format, tableFormats()...); err != nil {
 				return err

@@ -34,7 +34,7 @@ func (b *bench) list() *cobra.Command {
 		Example:   "  interlock-bench list\n  interlock-bench list columns\n  interlock-bench list rows --format csv",
 		GroupID:   "experiments",
 		ValidArgs: words,
-		Args:      cobra.MaximumNArgs(1),
+		Args:      takes(0, 1, "one kind of thing"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			what := words[0]
 			if len(args) > 0 {

@@ -122,7 +122,7 @@ func (b *bench) code(ctx context.Context, err error) int {
 }
 
 // asked are the errors of what was asked for, not of doing it.
-var asked = []error{experiments.ErrNoCell, experiments.ErrNothingKept, faults.ErrTrial, errNoJournal, errNoReceipt}
+var asked = []error{experiments.ErrNoCell, experiments.ErrNothingKept, experiments.ErrNoFolder, faults.ErrTrial, experiments.ErrNoLog, errNoReceipt}
 
 // unread are the errors of a file that is there and can't be judged by.
-var unread = []error{journal.ErrCorrupt, journal.ErrFormat, journal.ErrUnsafe, protocol.ErrReceipt, experiments.ErrRecord}
+var unread = []error{journal.ErrCorrupt, journal.ErrFormat, journal.ErrUnsafe, protocol.ErrReceipt, experiments.ErrRecord, experiments.ErrKept}

@@ -12,15 +12,15 @@ import (
 	"github.com/interlock-bench/interlock-bench/experiments"
 )
 
-// man writes the manual pages. It is for packagers, so help doesn't show it.
+// man writes the manual pages.
 func (b *bench) man() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
 		Short:   "write the manual pages into a folder",
 		Long:    "Man writes one page for each command into a folder, interlock-bench.1 and\ninterlock-bench-COMMAND.1, made from the same words as the help.",
 		Example: "  interlock-bench man /tmp/man1\n  interlock-bench man /usr/local/share/man/man1",
-		Hidden:  true,
-		Args:    cobra.ExactArgs(1),
+		GroupID: "command",
+		Args:    takes(1, 1, "one folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := experiments.Writable(args[0]); err != nil {
 				return err

@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,8 +20,8 @@ func (b *bench) receipt() *cobra.Command {
 		Short: "show the receipts in a journal",
 		Long: `A receipt is what a journal proves about one effect: four facts (proposed,
 authorized, executed, recorded), where it stands, and what that rests on.`,
-		Example: "  interlock-bench refund --row crash_before_ack --column gate@t2 --keep /tmp/kept\n" +
-			"  interlock-bench receipt show --journal '/tmp/kept/refund_crash_before_ack_gate@t2_1.state'",
+		Example: "  interlock-bench refund --row crash_before_ack --column gate@t2 --keep kept\n" +
+			"  interlock-bench receipt show \\\n    --journal kept/refund_crash_before_ack_gate@t2_1.state",
 		GroupID: "journal",
 		RunE:    needsCommand,
 	}
@@ -42,19 +39,21 @@ func (b *bench) receiptShow() *cobra.Command {
 		Short: "show the receipts of a journal, or of one request or effect in it",
 		Long: `Show reads a journal, which may be in use, and prints the receipt of every effect
 in it, or of one: a request id, or an effect id of which the first eight digits
-are enough. The folder is that of a journal, or the state that --keep stored of a
-trial.`,
+are enough. The journal is a folder of the file store, a database of SQLite, or
+the state that --keep stored of a trial. It is read and nothing is changed, also
+where nothing can be written.`,
 		Example: "  interlock-bench receipt show --journal state/journal case-4471\n" +
 			"  interlock-bench receipt show --journal state/journal --format json",
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, "one request or effect"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
 			}
-			receipts, err := receiptsIn(dir)
+			receipts, in, err := receiptsIn(dir)
 			if err != nil {
 				return err
 			}
+			b.noteTails(in)
 			receipts, err = chosen(receipts, namespace, args)
 			if err != nil {
 				return err
@@ -62,7 +61,7 @@ trial.`,
 			return b.showReceipts(receipts, format)
 		},
 	}
-	cmd.Flags().StringVar(&dir, "journal", "", "folder of the journal")
+	cmd.Flags().StringVar(&dir, "journal", "", "folder or database of the journal")
 	cmd.Flags().StringVar(&namespace, "namespace", "", "refuse a journal of another namespace")
 	addFormat(cmd, &format, formatText, formatJSON)
 	if err := cmd.MarkFlagRequired("journal"); err != nil {
@@ -123,34 +122,17 @@ func chosen(receipts []protocol.Receipt, namespace string, args []string) ([]pro
 	return nil, fmt.Errorf("%w: the journal holds no effect of a gate", errNoReceipt)
 }
 
-// errNoJournal is returned for a folder that holds no journal.
-var errNoJournal = errors.New("no journal")
-
-// journalIn is the folder of the journal that dir is or, as a trial's state,
-// holds.
-func journalIn(dir string) (string, error) {
-	for _, d := range []string{dir, filepath.Join(dir, "journal")} {
-		segments, err := filepath.Glob(filepath.Join(d, "*.seg"))
-		if err == nil && len(segments) > 0 {
-			return d, nil
-		}
-	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%w: %s is not there", errNoJournal, dir)
-	}
-	return "", fmt.Errorf("%w: %s has no segment of one, a file that ends in .seg", errNoJournal, dir)
-}
-
-// receiptsIn derives the receipts of all effects in the journal of dir, in the
-// order in which they were proposed. A journal that no gate wrote has none.
-func receiptsIn(dir string) (receipts []protocol.Receipt, err error) {
-	dir, err = journalIn(dir)
+// receiptsIn derives the receipts of all effects in the log at path, in the order
+// in which they were proposed, and says how far the log is consistent. A log that
+// no gate wrote has none.
+func receiptsIn(path string) (receipts []protocol.Receipt, in journal.Inspection, err error) {
+	log, err := experiments.FindLog(path)
 	if err != nil {
-		return nil, err
+		return nil, in, err
 	}
 	var order []journal.ID
 	entries := map[journal.ID][]journal.Entry{}
-	store, err := journal.OpenFile(dir, journal.Options{Mode: journal.Reader}, func(e journal.Entry) error {
+	in, err = log.Read(func(e journal.Entry) error {
 		if e.Effect.IsZero() {
 			return nil
 		}
@@ -160,16 +142,18 @@ func receiptsIn(dir string) (receipts []protocol.Receipt, err error) {
 		entries[e.Effect] = append(entries[e.Effect], e)
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && in.Damage != nil {
+		err = in.Damage // what is behind it would change what they say
 	}
-	defer store.Close()
+	if err != nil {
+		return nil, in, err
+	}
 	for _, id := range order {
 		r, err := protocol.ReceiptFromEntries(entries[id])
 		if err != nil {
-			return nil, err
+			return nil, in, err
 		}
 		receipts = append(receipts, r)
 	}
-	return receipts, nil
+	return receipts, in, nil
 }

@@ -24,11 +24,11 @@ and why the judge said what it said. The numbers are those of the events.
 A trial is a line as records, findings and cite print it: EXPERIMENT/ROW/COLUMN,
 axes, faults and a seed. Faults may be changed or left out to try something else.
 --format json prints the kept trial, as --keep stores it.`,
-		Example: "  interlock-bench replay 'refund/crash_before_ack/gate@t2 file=plain kill@sim/applied#1 seed=1'\n" +
-			"  interlock-bench replay 'refund/crash_before_ack/naive kill@sim/applied#1 seed=1' --all\n" +
+		Example: "  interlock-bench replay \\\n    'refund/crash_before_ack/naive kill@sim/applied#1 seed=1'\n" +
+			"  interlock-bench replay --all \\\n    'refund/crash_before_ack/gate@t2 file=plain kill@sim/applied#1 seed=1'\n" +
 			"  interlock-bench replay 'refund/happy_path/naive seed=1' --format json",
 		GroupID: "results",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    takes(1, -1, "a trial, in quotes, as records and findings print it"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

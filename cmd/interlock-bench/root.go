@@ -22,6 +22,7 @@ var groups = []*cobra.Group{
 	{ID: "experiments", Title: "Experiments:"},
 	{ID: "results", Title: "Results:"},
 	{ID: "journal", Title: "Journal:"},
+	{ID: "command", Title: "This command:"},
 }
 
 func (b *bench) root() *cobra.Command {
@@ -37,29 +38,25 @@ the service's own ledger what came of it.
 		Example: `  interlock-bench refund
   interlock-bench refund --row crash_before_ack --column naive,gate@t2
   interlock-bench demo naive
-  interlock-bench replay 'refund/crash_before_ack/gate@t2 file=plain kill@sim/applied#1 seed=1'
+  interlock-bench replay 'refund/happy_path/naive seed=1'
   interlock-bench check --bytes
   interlock-bench list rows`,
-		Version:           version(),
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		Args:              cobra.ArbitraryArgs,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
 	}
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		var names []string
-		for _, c := range root.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
-		}
-		return experiments.CheckName("command", args[0], names)
+		return experiments.CheckName("command", args[0], namesOf(root))
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpFunc(b.help)
+	root.SetFlagErrorFunc(flagError)
+	help := b.helpOf()
+	root.SetHelpCommand(help)
 
 	for _, e := range b.all {
 		root.AddCommand(b.experiment(e))
@@ -67,7 +64,8 @@ the service's own ledger what came of it.
 			root.AddCommand(b.stripe(e))
 		}
 	}
-	root.AddCommand(b.run(), b.demo(), b.list(), b.check(), b.replay(), b.timeline(), b.judge(), b.cite(), b.receipt(), b.journal(), b.man())
+	root.AddCommand(b.run(), b.demo(), b.list(), b.check(), b.replay(), b.timeline(), b.judge(), b.cite(), b.receipt(), b.journal(), help, b.man())
+	b.completion(root)
 	b.noteBegin(root.Commands())
 	for _, g := range groups {
 		for _, c := range root.Commands() {
@@ -98,11 +96,7 @@ func needsCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
-	}
-	return experiments.CheckName("command of "+cmd.Name(), args[0], names)
+	return experiments.CheckName("command of "+cmd.Name(), args[0], namesOf(cmd))
 }
 
 // exitHelp is the exit codes for the help.

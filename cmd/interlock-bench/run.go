@@ -95,7 +95,7 @@ func (b *bench) experiment(e *experiments.Experiment) *cobra.Command {
 		Long:    e.Long,
 		Example: e.Example,
 		GroupID: "experiments",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return b.runAll(cmd, []*experiments.Experiment{e}, f)
 		},
@@ -117,14 +117,28 @@ func (b *bench) completeExperiments(_ *cobra.Command, args []string, typed strin
 // runAll runs the chosen experiments one after the other. Whatever can be known
 // to fail is said before the first of them runs.
 func (b *bench) runAll(cmd *cobra.Command, chosen []*experiments.Experiment, f runFlags) error {
+	if f.check {
+		if !cmd.Flags().Changed("format") {
+			f.format = formatText
+		}
+		if err := checkFormat(f.format, formatText, formatJSON); err != nil {
+			return err
+		}
+		return b.checkAll(cmd, chosen, f.out, false, f.format)
+	}
 	if err := checkFormat(f.format, tableFormats()...); err != nil {
 		return err
 	}
-	if f.check {
-		return b.checkAll(cmd, chosen, f.out, false)
-	}
 	for _, e := range chosen {
 		if _, err := f.filter.Cells(e); err != nil {
+			return err
+		}
+	}
+	if f.workers == 0 {
+		return &exit{exitUsage, "--workers is 0, and then nobody runs a trial; give 1 or more"}
+	}
+	if f.keep != "" {
+		if err := experiments.Writable(f.keep); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ payment intents and refunds and to read both; it is printed and stored nowhere.
 Without a key this is "` + experiments.StripeName + `": the local emulator, all rows.`,
 		Example: "  interlock-bench stripe\n  interlock-bench stripe --row crash_before_ack --column gate\n  interlock-bench stripe emulate",
 		GroupID: "experiments",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Key = os.Getenv(experiments.KeyVariable)
 			if o.Key == "" {
@@ -107,8 +107,8 @@ func (b *bench) emulate() *cobra.Command {
 		Long: `Emulate serves payment intents, charges, refunds, disputes and events as Stripe
 documents them for API version ` + emulator.Version + `, until it is interrupted. It keeps what it
 holds in memory, takes test keys only, and is not Stripe.`,
-		Example: "  interlock-bench stripe emulate\n  interlock-bench stripe emulate --listen 127.0.0.1:4242 --forward http://127.0.0.1:8080/hook",
-		Args:    cobra.NoArgs,
+		Example: "  interlock-bench stripe emulate\n  interlock-bench stripe emulate --listen 127.0.0.1:4242 \\\n    --forward http://127.0.0.1:8080/hook",
+		Args:    takes(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if forward != "" {

@@ -24,10 +24,10 @@ and the world did, in one order, downwards. The drawing stands alone.
 
 FILE is a trial that --keep stored. Anything else is a trial, as records and
 findings print it, and is run first.`,
-		Example: "  interlock-bench timeline 'refund/crash_before_ack/naive kill@sim/applied#1 seed=1' --out naive.svg\n" +
-			"  interlock-bench timeline /tmp/histories/refund_crash_before_ack_naive_1.jsonl > naive.svg",
+		Example: "  interlock-bench timeline --out naive.svg \\\n    'refund/crash_before_ack/naive kill@sim/applied#1 seed=1'\n" +
+			"  interlock-bench timeline kept/refund_crash_before_ack_naive_1.jsonl > a.svg",
 		GroupID: "results",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    takes(1, -1, "a kept file, or a trial in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := b.kept(cmd, args)
 			if err != nil {
