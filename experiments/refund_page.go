@@ -37,6 +37,9 @@ func refundPage(records []Record) string {
 	p("## Beside the money")
 	p("`answer`: cells in which what the caller was told disagrees with the ledger. `record`: cells whose own artefacts show who acted, what was done, which checks held and every attempt, the killed one included. Requests and model calls are sums over the cells' worst trials.")
 	b.WriteString(r.besideMoney().Markdown() + "\n")
+	if wrong := r.wrongAnswers(); wrong != "" {
+		p("What the caller was told disagrees with the ledger in %s.", wrong)
+	}
 
 	p("## What happens in each row")
 	for _, row := range faults.Reference {
@@ -50,6 +53,7 @@ func refundPage(records []Record) string {
 	p("t1 absorbs a repeated key for 24 h, can be asked what landed, and applies a request within 30 s or never. t2 can be asked and has the same bound. t3 does neither.")
 
 	p("## Findings")
+	p("The third, that a premise's granularity is a dial with a floor, is [coding.md](coding.md)'s.")
 	for _, f := range r.findings() {
 		p("%s", f)
 	}
@@ -97,6 +101,18 @@ func (r recordIndex) besideMoney() table.Table {
 		t.Rows = append(t.Rows, append([]string{"`" + c.Name + "`"}, ints(cells, bad, look, wrong, full, requests, calls)...))
 	}
 	return t
+}
+
+// wrongAnswers names the cells whose caller was told otherwise than the ledger
+// says; "" is none.
+func (r recordIndex) wrongAnswers() string {
+	var parts []string
+	for _, c := range refundColumns {
+		if rows := r.rows("", c.Name, func(r Record) bool { return r.Answer == "disagrees" }); len(rows) > 0 {
+			parts = append(parts, "`"+c.Name+"`: "+list(rows))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // rows names the rows in which the record of a column satisfies f.
