@@ -111,7 +111,10 @@ func benchGate(b *testing.B) (*protocol.Gate, *atomic.Int64) {
 
 // benchGateOn is benchGate with its journal's directory behind on.
 func benchGateOn(b *testing.B, on func(string) journal.Dir) (*protocol.Gate, *atomic.Int64) {
-	dir := b.TempDir()
+	return benchGateIn(b, b.TempDir(), on)
+}
+
+func benchGateIn(b *testing.B, dir string, on func(string) journal.Dir) (*protocol.Gate, *atomic.Int64) {
 	for _, d := range []string{dir + "/authority", dir + "/journal"} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			b.Fatal(err)

@@ -215,6 +215,7 @@ func (l *Log) readOn() (*damage, error) {
 			return &damage{at, why}, nil
 		}
 		l.last = at
+		l.marks.note(e.Seq, e.Segment, at)
 		l.pendingAt = l.cur.off
 		if err := l.take(e, durable); err != nil {
 			return nil, l.poison(err)
