@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
@@ -33,8 +34,7 @@ type work struct {
 	rests   []journal.Token // unsettled attempts that the send knows of
 	absence *Absence
 
-	covered *grant // found to cover the decision
-	lease   Lease  // that speaks for the one named, found by the lease guard
+	lease   Lease // that speaks for the one named, found by the lease guard
 	granted journal.Seq
 	line    string
 	drained journal.Seq // its byte
@@ -95,9 +95,6 @@ func (g *Gate) within(ctx context.Context, w *work, now time.Time, f func(*facts
 
 // judge asks the guards of one phase.
 func (g *Gate) judge(ctx context.Context, in phase, w *work) (s *stop, err error) {
-	if in == ready { // what was read is all that it asks for
-		return check(in, &facts{work: w, now: g.Clock.Now()}), nil
-	}
 	err = g.look(ctx, w, func(f *facts) { s = check(in, f) })
 	return s, err
 }
@@ -108,7 +105,7 @@ func (g *Gate) attempt(ctx context.Context, w *work) (outcome, error) {
 	if s, err := g.judge(ctx, decided, w); s != nil || err != nil {
 		return g.stopped(ctx, w, s, err)
 	}
-	g.at(PointAuthorityRead, w.id)
+	g.Trace.At(PointAuthorityRead, w.id.String())
 
 	if err := g.observe(ctx, w, true); err != nil {
 		return g.unready(w, err), nil
@@ -118,12 +115,12 @@ func (g *Gate) attempt(ctx context.Context, w *work) (outcome, error) {
 		return g.unready(w, err), nil
 	}
 	defer connection.Close()
-	g.at(PointConnected, w.id)
+	g.Trace.At(PointConnected, w.id.String())
 
 	if err := g.observe(ctx, w, false); err != nil {
 		return g.unready(w, err), nil
 	}
-	g.at(PointPremisesRead, w.id)
+	g.Trace.At(PointPremisesRead, w.id.String())
 	if s, err := g.judge(ctx, ready, w); s != nil || err != nil {
 		return g.stopped(ctx, w, s, err)
 	}
@@ -231,7 +228,7 @@ func (g *Gate) refuse(ctx context.Context, w *work, s *stop) error {
 		return records(w.id, body{journal.Refused, b})
 	})
 	if err == nil && len(entries) > 0 {
-		g.at(PointOutcomeDurable, w.id)
+		g.Trace.At(PointOutcomeDurable, w.id.String())
 	}
 	return err
 }
@@ -275,8 +272,9 @@ func (g *Gate) dispatch(ctx context.Context, w *work) (outcome, bool, error) {
 	if release == nil || err != nil {
 		return o, false, err
 	}
+	release = sync.OnceFunc(release)
 	defer release()
-	g.at(PointLeaseShared, w.id)
+	g.Trace.At(PointLeaseShared, w.id.String())
 
 	ctx = context.WithoutCancel(ctx)
 	var s *stop
@@ -286,7 +284,7 @@ func (g *Gate) dispatch(ctx context.Context, w *work) (outcome, bool, error) {
 		if s != nil || err != nil {
 			return nil, err
 		}
-		g.at(PointRechecked, w.id)
+		g.Trace.At(PointRechecked, w.id.String())
 		return w.intent(head)
 	})
 	release()
@@ -295,16 +293,17 @@ func (g *Gate) dispatch(ctx context.Context, w *work) (outcome, bool, error) {
 		return o, false, err
 	}
 	intent := entries[len(entries)-1]
-	w.token = intent.Token()
-	err = g.journal.View(ctx, func(journal.Head) { w.anchor = g.state.effects[w.id].anchor })
-	if err != nil {
+	w.token, w.anchor = intent.Token(), intent.Hash
+	if e, err := g.find(ctx, w.id); err != nil {
 		return outcome{status: w.standing()}, false, err
+	} else if e != nil {
+		w.anchor = e.anchor
 	}
 	g.doing(w.id, func(d *doing) {
 		d.latest, d.quiet = w.token, g.Clock.Mono()
 		d.resent = w.mode == resend
 	})
-	g.at(PointIntentDurable, w.id)
+	g.Trace.At(PointIntentDurable, w.id.String())
 	return outcome{}, true, nil
 }
 
@@ -333,7 +332,7 @@ func (g *Gate) share(ctx context.Context, w *work) (release func(), o outcome, e
 func (w *work) intent(head journal.Head) ([]journal.Entry, error) {
 	return records(w.id,
 		body{journal.Authorized, authorizedBody{
-			Grant: w.lease, Granted: w.granted, Held: dispatchedOn,
+			Grant: w.lease, Granted: w.granted, Held: asked(decided | ready | dispatch),
 		}},
 		body{journal.Dispatched, dispatchedBody{
 			Proposed: w.proposed, Lease: w.lease.ID, Holds: w.line,
@@ -362,7 +361,7 @@ func (g *Gate) lastCheck(ctx context.Context, w *work) (outcome, bool, error) {
 		return outcome{status: w.standing()}, false, err
 	}
 	if s == nil {
-		g.at(PointLastChecked, w.id)
+		g.Trace.At(PointLastChecked, w.id.String())
 		return outcome{}, true, nil
 	}
 	closed := body{journal.NotSent, notSentBody{w.token, true, s.why}}
@@ -384,7 +383,7 @@ func (g *Gate) send(ctx context.Context, w *work, connection Attempt) Answer {
 		d.quiet = g.Clock.Mono()
 		d.replayed = d.replayed || answer.Replayed
 	})
-	g.at(PointSent, w.id)
+	g.Trace.At(PointSent, w.id.String())
 	return answer
 }
 

@@ -3,7 +3,6 @@ package protocol
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -101,22 +100,12 @@ func EntriesOf(store journal.Store, id journal.ID) (entries []journal.Entry, err
 // order. A *ReceiptError means that they are not one effect's whole history: a
 // gap in the chain of hashes, an outcome without an attempt, another id.
 func ReceiptFromEntries(entries []journal.Entry) (Receipt, error) {
-	read := make([]decoded, len(entries))
-	for i, e := range entries {
-		read[i].Entry = e
-	}
-	return receiptOf(read)
-}
-
-// receiptOf is ReceiptFromEntries of entries that may be decoded already.
-func receiptOf(entries []decoded) (Receipt, error) {
 	if len(entries) == 0 {
 		return Receipt{}, &ReceiptError{0, "there are no entries"}
 	}
 	b := receipt{Receipt: Receipt{V: 1, Effect: entries[0].Effect, Status: Status{Final: NotYetSent}}}
 	var prev journal.Hash
-	for i := range entries {
-		e := &entries[i]
+	for _, e := range entries {
 		if e.Effect != b.Effect || e.Prev != prev {
 			return Receipt{}, &ReceiptError{e.Seq, "doesn't follow the one before it"}
 		}
@@ -142,10 +131,10 @@ type receipt struct {
 	basis     string       // of executed
 }
 
-func (b *receipt) add(e *decoded) error {
+func (b *receipt) add(e journal.Entry) error {
 	switch e.Kind {
 	case journal.Proposed:
-		p, err := read[proposedBody](e)
+		p, err := bodyOf[proposedBody](e)
 		if err != nil {
 			return err
 		}
@@ -157,7 +146,7 @@ func (b *receipt) add(e *decoded) error {
 		}
 		b.proposals[e.Seq] = true
 		b.Namespace, b.Revision, b.Request = p.Namespace, p.Revision, p.Proposal.Request
-		b.Action, b.Payload = p.Proposal.Effect.Action, slices.Clone(p.Proposal.Effect.Payload) // the caller's from now on
+		b.Action, b.Payload = p.Proposal.Effect.Action, p.Proposal.Effect.Payload
 		b.Agent, b.Lease = p.Proposal.Agent, p.Proposal.Lease
 		if b.Proposed.Is != Yes || b.ended != nil {
 			b.Proposed = Fact{Yes, fmt.Sprintf("entry %d, %s", e.Seq, e.Time.UTC().Format(time.RFC3339))}
@@ -166,14 +155,14 @@ func (b *receipt) add(e *decoded) error {
 		b.stand()
 
 	case journal.Authorized:
-		a, err := read[authorizedBody](e)
+		a, err := bodyOf[authorizedBody](e)
 		if err != nil {
 			return err
 		}
 		b.grant = &a.Grant
 
 	case journal.Dispatched:
-		d, err := read[dispatchedBody](e)
+		d, err := bodyOf[dispatchedBody](e)
 		if err != nil {
 			return err
 		}
@@ -207,7 +196,7 @@ func (b *receipt) add(e *decoded) error {
 		}
 
 	case journal.NotSent:
-		n, err := read[notSentBody](e)
+		n, err := bodyOf[notSentBody](e)
 		if err != nil {
 			return err
 		}
@@ -222,7 +211,7 @@ func (b *receipt) add(e *decoded) error {
 		b.stand()
 
 	case journal.Committed:
-		c, err := read[committedBody](e)
+		c, err := bodyOf[committedBody](e)
 		if err != nil {
 			return err
 		}
@@ -242,10 +231,10 @@ func (b *receipt) add(e *decoded) error {
 			b.landed()
 		}
 		b.Question = nil
-		b.Status, b.Result = Status{Final: Committed, Way: c.Way}, slices.Clone(c.Result)
+		b.Status, b.Result = Status{Final: Committed, Way: c.Way}, c.Result
 
 	case journal.Refused:
-		r, err := read[refusedBody](e)
+		r, err := bodyOf[refusedBody](e)
 		if err != nil {
 			return err
 		}
@@ -265,7 +254,7 @@ func (b *receipt) add(e *decoded) error {
 		b.Status = Status{Final: Refused, Reason: r.Reason}
 
 	case journal.Conflicted:
-		r, err := read[refusedBody](e)
+		r, err := bodyOf[refusedBody](e)
 		if err != nil {
 			return err
 		}
@@ -281,7 +270,7 @@ func (b *receipt) add(e *decoded) error {
 		b.Question = &e.Hash
 
 	case journal.Resolved:
-		r, err := read[Resolution](e)
+		r, err := bodyOf[Resolution](e)
 		if err != nil {
 			return err
 		}

@@ -213,11 +213,14 @@ type simulatedService struct {
 	sent    []simulatedSend
 	asked   int
 	dials   int
+	open    int   // connections that nobody has given up
 	refuse  int   // dials to refuse
 	lookup  error // what a lookup fails with
 	fence   error
 	observe func(name string) error
-	hook    func(step string) // "prepare", "observe", "send", "applied", "lookup", "fence"
+	value   func(protocol.Premise) (string, bool) // another value than the fact's
+	asking  func()                                // between the question of a lookup and its answer
+	hook    func(step string)                     // "prepare", "observe", "send", "applied", "lookup", "fence"
 }
 
 // newSimulatedService is a service of tier 1 with a clock of its own.
@@ -277,15 +280,24 @@ func (s *simulatedService) Prepare(ctx context.Context, r protocol.Request) (pro
 		s.refuse--
 		return nil, errors.New("connection refused")
 	}
-	return &simulatedConnection{s, r}, nil
+	s.open++
+	return &simulatedConnection{s: s, r: r}, nil
 }
 
 type simulatedConnection struct {
-	s *simulatedService
-	r protocol.Request
+	s    *simulatedService
+	r    protocol.Request
+	once sync.Once
 }
 
-func (c *simulatedConnection) Close() error { return nil }
+func (c *simulatedConnection) Close() error {
+	c.once.Do(func() {
+		c.s.mu.Lock()
+		defer c.s.mu.Unlock()
+		c.s.open--
+	})
+	return nil
+}
 
 func (c *simulatedConnection) Send(ctx context.Context, e protocol.Envelope) protocol.Answer {
 	s := c.s
@@ -349,6 +361,14 @@ func (s *simulatedService) apply(r protocol.Request, t journal.Token) {
 
 func (s *simulatedService) Lookup(ctx context.Context, r protocol.Request) (protocol.Finding, error) {
 	s.step("lookup")
+	found, err := s.find(r)
+	if s.asking != nil {
+		s.asking()
+	}
+	return found, err
+}
+
+func (s *simulatedService) find(r protocol.Request) (protocol.Finding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
@@ -369,6 +389,11 @@ func (s *simulatedService) Observe(ctx context.Context, p protocol.Premise, r pr
 	if s.observe != nil {
 		if err := s.observe(p.Name); err != nil {
 			return nil, err
+		}
+	}
+	if s.value != nil {
+		if v, ok := s.value(p); ok {
+			return json.RawMessage(v), nil
 		}
 	}
 	return json.RawMessage(s.fact(p.Name)), nil

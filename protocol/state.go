@@ -30,8 +30,8 @@ func newState() *state {
 // effect is where one effect stands.
 type effect struct {
 	id      journal.ID
-	seqs    []journal.Seq // of its entries
-	entries []decoded     // the entries, while it is worked on
+	seqs    []journal.Seq   // of its entries
+	entries []journal.Entry // the entries, while it is worked on
 
 	// The decision in force, nil where the journal lost it (SUSPECT alone).
 	decision   *proposedBody
@@ -101,12 +101,11 @@ func (s *state) apply(n journal.Entry) error {
 		s.effects[n.Effect] = e
 	}
 	e.seqs = append(e.seqs, n.Seq)
-	read := decoded{Entry: n}
-	if err := s.fold(e, &read); err != nil {
-		return err
-	}
 	if e.entries != nil || len(e.seqs) == 1 {
-		e.entries = append(e.entries, read)
+		e.entries = append(e.entries, n)
+	}
+	if err := s.fold(e, n); err != nil {
+		return err
 	}
 	s.rehold(e)
 	if e.open() || e.final == Ambiguous {
@@ -120,10 +119,10 @@ func (s *state) apply(n journal.Entry) error {
 	return nil
 }
 
-func (s *state) fold(e *effect, n *decoded) error {
+func (s *state) fold(e *effect, n journal.Entry) error {
 	switch n.Kind {
 	case journal.Proposed:
-		b, err := read[proposedBody](n)
+		b, err := bodyOf[proposedBody](n)
 		if err != nil {
 			return err
 		}
@@ -134,7 +133,7 @@ func (s *state) fold(e *effect, n *decoded) error {
 		e.final, e.way, e.reason = "", "", ""
 
 	case journal.Dispatched:
-		b, err := read[dispatchedBody](n)
+		b, err := bodyOf[dispatchedBody](n)
 		if err != nil {
 			return err
 		}
@@ -167,7 +166,7 @@ func (s *state) fold(e *effect, n *decoded) error {
 		}
 
 	case journal.NotSent:
-		b, err := read[notSentBody](n)
+		b, err := bodyOf[notSentBody](n)
 		if err != nil {
 			return err
 		}
@@ -178,7 +177,7 @@ func (s *state) fold(e *effect, n *decoded) error {
 		}
 
 	case journal.Committed:
-		b, err := read[committedBody](n)
+		b, err := bodyOf[committedBody](n)
 		if err != nil {
 			return err
 		}
@@ -188,7 +187,7 @@ func (s *state) fold(e *effect, n *decoded) error {
 		e.settle(Committed, b.Way, "")
 
 	case journal.Refused:
-		b, err := read[refusedBody](n)
+		b, err := bodyOf[refusedBody](n)
 		if err != nil {
 			return err
 		}
@@ -196,7 +195,7 @@ func (s *state) fold(e *effect, n *decoded) error {
 		e.rejected = e.rejected || b.Rejected
 
 	case journal.Conflicted:
-		b, err := read[refusedBody](n)
+		b, err := bodyOf[refusedBody](n)
 		if err != nil {
 			return err
 		}
@@ -212,7 +211,7 @@ func (s *state) fold(e *effect, n *decoded) error {
 		e.mismatch, e.question = true, n.Hash
 
 	case journal.Resolved:
-		b, err := read[Resolution](n)
+		b, err := bodyOf[Resolution](n)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,611 @@
+package protocol_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/interlock-bench/interlock-bench/protocol"
+	"github.com/interlock-bench/interlock-bench/protocol/journal"
+)
+
+// What each guard holds alone. Most of what may go wrong is held by several
+// guards, and a test that looks at money only passes as long as one of them is
+// there.
+
+func TestALastCheckInRecoveryIsNamedAsInSubmit(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.clock.advance(time.Minute)
+	r.once("gate/intent-durable", func() { r.revoke("L-refund") })
+	r.want(r.recover(false), "REFUSED:lease", 0) // it was authorized when it was dispatched
+}
+
+func TestEveryConnectionIsGivenUp(t *testing.T) {
+	r := newRig(t, tier1())
+	r.once("gate/sent", func() {
+		if r.service.open != 0 {
+			t.Error("the answer is there and its connection stands")
+		}
+	})
+	r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED", 1)
+	r.once("gate/connected", func() { r.service.set("refunded", "20") })
+	r.want(r.submit(r.proposal("case-2", 20)), "REFUSED:stale_premise", 0)
+	if r.service.dials != 2 || r.service.open != 0 {
+		t.Errorf("%d connections made, %d stand", r.service.dials, r.service.open)
+	}
+}
+
+func TestR6ComesBeforeTheEndOfAKeyThatReplays(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{{lost: true, fails: true}}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.recover(false), "IN_FLIGHT", 0)
+	r.service.set("refunded", "20")
+	r.want(r.recover(true), "REFUSED:stale_premise_at_recovery", 0)
+	if waited := r.clock.Mono(); waited > time.Hour {
+		t.Errorf("it waited %v for a key that it doesn't need", waited)
+	}
+}
+
+func TestAKeyThatReplaysATemporaryNoHoldsNothingUp(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{{lost: true, says: protocol.Answer{Outcome: protocol.NotExecuted, Replayed: true}}}
+	r.want(r.submit(r.proposal("case-1", 20)), "NOT_SENT", 0)
+	r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED", 1)
+}
+
+func TestAPremiseForTheTargetIsNotRead(t *testing.T) {
+	can := tier2()
+	can.Conditional = true
+	r := newRig(t, can)
+	p := r.proposal("case-1", 20)
+	p.Premises[1].Holds = protocol.ByTarget
+	r.service.observe = func(name string) error {
+		if name == "refunded" {
+			return errors.New("nobody but the service can read this")
+		}
+		return nil
+	}
+	r.want(r.submit(p), "COMMITTED", 1)
+}
+
+func TestASlowConnectionMakesNoPremiseOld(t *testing.T) {
+	r := newRig(t, tier1())
+	read := 0
+	r.onStep = func(p string) {
+		switch p {
+		case "service/prepare":
+			r.clock.advance(5 * time.Second)
+		case "service/observe":
+			read++
+		}
+	}
+	r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED", 1)
+	if read != 2 {
+		t.Errorf("two premises were read %d times", read)
+	}
+}
+
+func TestARefusalOfItsOwnIsRecordedThoughTheSameWasTurnedAway(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.refuse = 1
+	r.submit(r.proposal("case-1", 20))
+	other := r.proposal("case-1", 20)
+	other.Agent = "agent-9"
+	r.want(r.submit(other), "REFUSED:lease", 0) // turned away: agent-7 is at it
+	r.service.set("refunded", "20")
+	r.want(r.recover(false), "REFUSED:stale_premise", 0)
+	r.want(r.submit(other), "REFUSED:lease", 0) // a decision of its own now
+	if open, err := r.gate.Report(context.Background()); err != nil || len(open) != 0 {
+		t.Errorf("open: %+v, %v", open, err)
+	}
+}
+
+func TestWhatWasTurnedAwayIsKept(t *testing.T) {
+	r := newRig(t, tier1())
+	r.submit(r.proposal("case-1", 20))
+	got := r.submit(r.proposal("case-1", 30)).Receipt.TurnedAway
+	if len(got) != 1 || got[0].Effect == nil || string(got[0].Effect.Payload) != `{"amount":30,"order":"881"}` {
+		t.Errorf("turned away: %+v", got)
+	}
+}
+
+func TestEvidenceIsKeptAsItCame(t *testing.T) {
+	for _, c := range []struct{ result, want string }{
+		{`{"id":"re_1"}`, `{"id":"re_1"}`},
+		{`done, thank you`, `"done, thank you"`},
+		{``, ``},
+	} {
+		r := newRig(t, tier3())
+		r.service.script = []simulatedAnswer{{says: protocol.Answer{Outcome: protocol.Done, Result: json.RawMessage(c.result)}}}
+		got := r.submit(r.proposal("case-1", 20))
+		r.want(got, "COMMITTED", 1)
+		if string(got.Receipt.Result) != c.want {
+			t.Errorf("%q is kept as %q, want %q", c.result, got.Receipt.Result, c.want)
+		}
+	}
+}
+
+func TestAnUnknownBoundIsNotWaitedFor(t *testing.T) {
+	r := newRig(t, tier3())
+	r.service.script = []simulatedAnswer{{does: func() { r.clock.advance(9 * time.Second) }}}
+	if got := r.submit(r.proposal("case-1", 20)); got.RetryAfter != time.Second {
+		t.Errorf("retry after %v", got.RetryAfter)
+	}
+}
+
+func TestAnIntentNamesTheGuardsThatHeld(t *testing.T) {
+	r := newRig(t, tier1())
+	r.submit(r.proposal("case-1", 20))
+	for _, e := range r.entries("case-1", journal.Authorized) {
+		var said struct {
+			Body struct{ Held []string }
+		}
+		if err := json.Unmarshal(e.Body, &said); err != nil {
+			t.Fatal(err)
+		}
+		for _, guard := range []string{"S1", "S2", "S3", "S4", "S5", "S8", "S9", "S11"} {
+			if !slices.Contains(said.Body.Held, guard) {
+				t.Errorf("%s is not among %v", guard, said.Body.Held)
+			}
+		}
+	}
+}
+
+// entries are those of one kind of a request's effect.
+func (r *rig) entries(request string, kind journal.Kind) (list []journal.Entry) {
+	r.Helper()
+	store, err := r.reader()(nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer store.Close()
+	all, err := protocol.EntriesOf(store, id(request))
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, e := range all {
+		if e.Kind == kind {
+			list = append(list, e)
+		}
+	}
+	if list == nil {
+		r.Fatalf("%s has no %v", request, kind)
+	}
+	return list
+}
+
+// TestB87ARepeatSeesWhatAnotherDid has two recoveries at one effect at once, with
+// claims that keep nobody out.
+func TestB87ARepeatSeesWhatAnotherDid(t *testing.T) {
+	for _, can := range []protocol.Capabilities{tier1(), tier2()} {
+		r := newRig(t, can)
+		r.kill()
+		r.store = func(s journal.Store) journal.Store { return simulatedFreeClaims{s} }
+		r.open()
+		r.service.script = []simulatedAnswer{neverLands, lands(time.Hour), applies}
+		r.submit(r.proposal("case-1", 20))
+		r.clock.advance(time.Minute)
+		r.once("gate/premises-read", func() { r.recover(false) })
+		r.recover(false)
+		if n := len(r.service.sent); n != 2 {
+			t.Errorf("tier %d: %d requests, want the first and the inner repeat", can.Tier(), n)
+		}
+	}
+}
+
+func TestC18OnlyWhatWasNeverDispatchedMakesRoom(t *testing.T) {
+	fresh := func(r *rig, amount int) protocol.Proposal {
+		r.grant(lease("L-second"))
+		p := r.proposal("case-1", amount)
+		p.Lease = "L-second"
+		return p
+	}
+	r := newRig(t, tier2()) // refused, and dispatched before
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.revoke("L-refund")
+	r.want(r.recover(true), "REFUSED:lease_at_recovery", 0)
+	r.want(r.submit(fresh(r, 15)), "REFUSED:conflicting_payload", 0)
+
+	r = newRig(t, tier2()) // not refused
+	r.service.refuse = 1
+	r.want(r.submit(r.proposal("case-1", 20)), "NOT_SENT", 0)
+	r.want(r.submit(fresh(r, 15)), "REFUSED:conflicting_payload", 0)
+}
+
+func TestB49AFinalNoIsNotAskedAgain(t *testing.T) {
+	r := newRig(t, tier3())
+	r.service.script = []simulatedAnswer{says(protocol.Rejected)}
+	for range 3 {
+		r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:target_rejected", 0)
+	}
+	r.restart()
+	r.grant(lease("L-second"))
+	p := r.proposal("case-1", 20)
+	p.Lease = "L-second"
+	r.want(r.submit(p), "REFUSED:target_rejected", 0)
+	if len(r.service.sent) != 1 {
+		t.Errorf("%d requests", len(r.service.sent))
+	}
+}
+
+func TestC20AUsedUpLeaseDispatchesNothing(t *testing.T) {
+	r := newRig(t, tier1())
+	single := lease("L-once")
+	single.Uses = 1
+	r.grant(single)
+	p, q := r.proposal("case-1", 20), r.proposal("case-2", 20)
+	p.Lease, q.Lease = "L-once", "L-once"
+	r.want(r.submit(p), "COMMITTED", 1)
+	r.want(r.submit(q), "REFUSED:lease", 0)
+	if kinds := r.kinds(id("case-2")); slices.Contains(kinds, journal.Dispatched) {
+		t.Errorf("entries %v: the last look is not the first", kinds)
+	}
+}
+
+func TestAUseComesBackWithWhatDidNotLand(t *testing.T) {
+	for _, answer := range []protocol.Outcome{protocol.Rejected, protocol.NotExecuted} {
+		r := newRig(t, tier3())
+		single := lease("L-once")
+		single.Uses = 1
+		r.grant(single)
+		p, q := r.proposal("case-1", 20), r.proposal("case-2", 20)
+		p.Lease, q.Lease = "L-once", "L-once"
+		r.service.script = []simulatedAnswer{says(answer)}
+		r.submit(p)
+		r.want(r.submit(q), "COMMITTED", 1)
+	}
+}
+
+// TestASuspectHoldsItsUse is about a lost attempt under a lease that was renewed:
+// its use is that of the line.
+func TestASuspectHoldsItsUse(t *testing.T) {
+	for _, named := range []string{"L-once", "L-again"} {
+		r := newRig(t, tier3())
+		once := lease("L-once")
+		once.Uses = 1
+		r.grant(once)
+		again := once
+		again.ID, again.Replaces = "L-again", "L-once"
+		r.grant(again)
+		p, q := r.proposal("case-1", 20), r.proposal("case-2", 20)
+		p.Lease, q.Lease = named, named
+		r.dies("gate/proposed", func() { r.submit(p) })
+		r.suspect("case-1")
+		r.want(r.submit(q), "REFUSED:lease", 0)
+		if v := r.revoke("L-once"); len(v.Doubt) != 1 || v.Doubt[0].Request != "case-1" {
+			t.Errorf("under %s: in doubt %+v", named, v.Doubt)
+		}
+	}
+}
+
+func TestAnExpectationOfWhatOnlyMustNotChangeIsNone(t *testing.T) {
+	r := newRig(t, tier1())
+	p := r.proposal("case-1", 20)
+	p.Premises[1].Want = json.RawMessage("7")
+	r.want(r.submit(p), "COMMITTED", 1)
+}
+
+func TestAPremiseIsANameAndWhose(t *testing.T) {
+	for _, change := range []func(*protocol.Premise){
+		func(p *protocol.Premise) { p.Whose = "the case itself" },
+		func(p *protocol.Premise) { p.Name = "disputed" },
+	} {
+		r := newRig(t, tier1())
+		p := r.proposal("case-1", 20)
+		more := p.Premises[1]
+		change(&more)
+		r.service.facts["disputed"] = "0"
+		p.Premises = append(p.Premises, more)
+		r.service.value = func(of protocol.Premise) (string, bool) { // what the premise added last shows later
+			return "9", len(r.service.sent) == 0 && of.Name == more.Name && of.Whose == more.Whose
+		}
+		r.want(r.submit(p), "REFUSED:stale_premise", 0)
+	}
+}
+
+func TestAnInterruptedRecoveryGivesItsClaimsUp(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands, neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.submit(r.proposal("case-2", 20))
+	ctx, cancel := context.WithCancel(context.Background())
+	r.once("gate/looked-up", cancel)
+	if _, err := r.gate.Recover(ctx, protocol.RecoverOptions{Wait: true}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{Wait: true})
+	if err != nil || len(results) != 2 {
+		t.Fatalf("%v, %v", results, err)
+	}
+	for _, got := range results {
+		r.want(got, "REAPPLIED_AFTER_QUERY", 1)
+	}
+}
+
+// TestRecoverWorksOnEachWhenItsTimeHasCome has two effects whose bounds end five
+// seconds apart.
+func TestRecoverWorksOnEachWhenItsTimeHasCome(t *testing.T) {
+	for _, first := range []string{"case-1", "case-2"} {
+		r := newRig(t, tier2())
+		r.service.script = []simulatedAnswer{neverLands, neverLands}
+		r.submit(r.proposal(first, 20))
+		r.clock.advance(5 * time.Second)
+		r.submit(r.proposal(map[string]string{"case-1": "case-2", "case-2": "case-1"}[first], 20))
+		results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{Wait: true})
+		if err != nil || len(results) != 2 {
+			t.Fatalf("%v, %v", results, err)
+		}
+		if got := []time.Duration{r.service.ledger[0].at, r.service.ledger[1].at}; !slices.Equal(got, []time.Duration{31 * time.Second, 36 * time.Second}) {
+			t.Errorf("sent anew at %v, want each at the end of its own bound", got)
+		}
+		if r.service.asked != 4 {
+			t.Errorf("asked %d times, want twice for each", r.service.asked)
+		}
+	}
+}
+
+func TestAnAmbiguousEffectThatTurnsUpIsReported(t *testing.T) {
+	for _, c := range []struct{ payload, want string }{
+		{`{"amount":20,"order":"881"}`, "COMMITTED_ON_QUERY"}, {`{"amount":7}`, "UNRESOLVED:mismatch"},
+	} {
+		can := tier2()
+		can.LandingBound = 0
+		r := newRig(t, can)
+		r.service.script = []simulatedAnswer{neverLands}
+		r.submit(r.proposal("case-1", 20))
+		r.want(r.recover(false), "AMBIGUOUS", 0)
+		r.service.ledger = append(r.service.ledger, simulatedLanding{id("case-1"), c.payload, 0})
+		if got := r.recover(false); got.Status.String() != c.want {
+			t.Errorf("%s: %s, want %s", c.payload, got.Status, c.want)
+		}
+	}
+}
+
+func TestB57WhatAnotherRefusedMeanwhileIsReadFromTheJournal(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands, neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.submit(r.proposal("case-2", 20))
+	r.clock.advance(time.Minute)
+	r.service.set("refunded", "20")
+	r.once("gate/claimed", func() {
+		if _, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{})
+	if err != nil || len(results) != 2 {
+		t.Fatalf("%v, %v", results, err)
+	}
+	for _, got := range results {
+		r.want(got, "REFUSED:stale_premise_at_recovery", 0)
+		if n := len(r.entries(map[bool]string{true: "case-1", false: "case-2"}[got.Effect == id("case-1")], journal.Refused)); n != 1 {
+			t.Errorf("refused %d times", n)
+		}
+	}
+}
+
+func TestAFailedLookupLetsTheKeyBeTriedAgain(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{neverLands, neverLands, applies}
+	r.submit(r.proposal("case-1", 20))
+	r.service.lookup = errors.New("502")
+	if got := r.recover(false); got.Status.String() != "UNRESOLVED" {
+		t.Errorf("%s", got.Status)
+	}
+	r.want(r.recover(false), "COMMITTED_BY_RETRY", 1)
+}
+
+func TestWithoutALookupTheKeyIsTriedUntilItsWindowEnds(t *testing.T) {
+	can := tier1()
+	can.Lookup = false
+	r := newRig(t, can)
+	r.service.script = []simulatedAnswer{neverLands, neverLands, applies}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.recover(false), "IN_FLIGHT", 0)
+	r.want(r.recover(false), "COMMITTED_BY_RETRY", 1)
+}
+
+func TestAnAbsenceChangesNothingOfWhatIsAmbiguous(t *testing.T) {
+	r := newRig(t, tier3())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.recover(false), "AMBIGUOUS", 0)
+	again := func(why string) {
+		t.Helper()
+		began, dials := r.clock.Mono(), r.service.dials
+		results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{Wait: true})
+		if err != nil || len(results) != 0 || r.clock.Mono() != began || r.service.dials != dials {
+			t.Errorf("%s: %v, %v, after %v", why, results, err, r.clock.Mono()-began)
+		}
+		if n := len(r.entries("case-1", journal.Ambiguous)); n != 1 {
+			t.Errorf("%s: left to a person %d times", why, n)
+		}
+	}
+	again("nobody can be asked")
+	r.service.can = tier2() // the service learned to answer
+	r.restart()
+	again("it isn't found")
+}
+
+func TestC35AnAbsenceDoesNotUndoAMismatch(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.service.ledger = append(r.service.ledger, simulatedLanding{id("case-1"), `{"amount":7}`, 0})
+	mismatch := func(why string) {
+		t.Helper()
+		if got := r.recover(true); got.Status.String() != "UNRESOLVED:mismatch" || len(r.service.sent) != 1 {
+			t.Errorf("%s: %s, %d requests", why, got.Status, len(r.service.sent))
+		}
+	}
+	mismatch("other content is there")
+	r.service.ledger = nil
+	r.clock.advance(time.Hour)
+	mismatch("it is gone")
+	r.service.can = tier3()
+	r.restart()
+	mismatch("nobody can be asked")
+}
+
+func TestC02ALookupThatOutlastsTheBoundDoesNotCount(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{lands(30 * time.Second)}
+	r.submit(r.proposal("case-1", 20))
+	r.clock.advance(29 * time.Second)
+	slow := false
+	r.service.asking = func() { // the answer is decided when the question comes, and takes its time
+		if !slow {
+			slow = true
+			r.clock.advance(10 * time.Second)
+		}
+	}
+	r.want(r.recover(false), "COMMITTED_ON_QUERY", 1)
+}
+
+func TestC25ALookupThatOutlastsItsWindowAnswersNothing(t *testing.T) {
+	can := tier2()
+	can.LookupWindow = time.Hour
+	r := newRig(t, can)
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.clock.advance(50 * time.Minute)
+	r.service.asking = func() { r.clock.advance(20 * time.Minute) }
+	r.want(r.recover(false), "AMBIGUOUS", 0)
+}
+
+func TestAFenceThatFailsLeavesTheEffectOpen(t *testing.T) {
+	can := protocol.Capabilities{Lookup: true, Fencing: true}
+	r := newRig(t, can)
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.service.fence = errors.New("503")
+	if got := r.recover(false); got.Status.String() != "UNRESOLVED" || got.Err == nil {
+		t.Errorf("%s, %v", got.Status, got.Err)
+	}
+	r.service.fence = nil
+	r.want(r.recover(false), "REAPPLIED_AFTER_QUERY", 1)
+}
+
+func TestAnAbsenceSettlesTheAttemptsBeforeIt(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands, neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.recover(true), "REAPPLIED_AFTER_QUERY", 1)
+
+	r = newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands, neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.clock.advance(time.Minute)
+	r.want(r.recover(false), "IN_FLIGHT", 0) // sent anew, not answered
+	if open, err := r.gate.Report(context.Background()); err != nil || len(open) != 1 || open[0].Attempts != 1 {
+		t.Errorf("open: %+v, %v", open, err)
+	}
+}
+
+func TestTheAnchorIsTheFirstAttempt(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.restart()
+	got := r.recover(true)
+	first := r.entries("case-1", journal.Dispatched)[0].Hash
+	for _, s := range r.service.sent {
+		if s.Anchor != first {
+			t.Errorf("sent with the anchor %s, want %s", s.Anchor, first)
+		}
+	}
+	if got.Receipt.Anchor == nil || *got.Receipt.Anchor != first || len(r.service.sent) != 2 {
+		t.Errorf("the receipt has %v", got.Receipt.Anchor)
+	}
+}
+
+func TestASuspectAfterAnOutcome(t *testing.T) {
+	r := newRig(t, tier3()) // committed: the outcome outlived the cut
+	r.submit(r.proposal("case-1", 20))
+	r.suspect("case-1")
+	r.want(r.submit(r.proposal("case-1", 20)), "DUPLICATE_IGNORED", 1)
+
+	r = newRig(t, tier3()) // closed by a person: the same
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.resolve(r.recover(false), false)
+	r.suspect("case-1")
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:closed", 0)
+
+	r = newRig(t, tier3()) // refused: the cut held an attempt made after that
+	r.once("gate/proposed", func() { r.service.set("refunded", "20") })
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:stale_premise", 0)
+	r.suspect("case-1")
+	r.want(r.recover(false), "AMBIGUOUS", 0)
+}
+
+func TestTwoCommitsAreNoJournal(t *testing.T) {
+	r := newRig(t, tier3())
+	r.submit(r.proposal("case-1", 20))
+	twice := r.entries("case-1", journal.Committed)[0]
+	r.kill()
+	store, err := journal.FileOpener(r.path("journal"), journal.Options{Namespace: namespace, Dir: r.disk, Now: r.clock.Now})(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Update(context.Background(), func(journal.Head) ([]journal.Entry, error) {
+		return []journal.Entry{{Kind: twice.Kind, Effect: twice.Effect, Body: twice.Body}}, nil
+	})
+	store.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = protocol.Open(context.Background(), protocol.Config{
+		Namespace: namespace, Clock: r.clock,
+		Journal:   journal.FileOpener(r.path("journal"), journal.Options{Namespace: namespace, Dir: r.disk, Now: r.clock.Now}),
+		Authority: journal.FileOpener(r.path("authority"), journal.Options{Mode: journal.Reader, Namespace: namespace}),
+	})
+	if !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("opened with two commits of one effect: %v", err)
+	}
+}
+
+// TestAWordIsCheckedThoughItsSignatureIsRight signs each wrong word anew.
+func TestAWordIsCheckedThoughItsSignatureIsRight(t *testing.T) {
+	r := newRig(t, tier3())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	asked := r.recover(false)
+	r.submit(r.proposal("case-2", 20))
+	good := protocol.Resolution{
+		Namespace: namespace, Effect: asked.Effect, Question: *asked.Receipt.Question, Landed: true,
+		Person: "ruth", Evidence: "bank statement", At: r.clock.Now(),
+	}
+	for why, change := range map[string]func(*protocol.Resolution){
+		"nobody by that name":    func(x *protocol.Resolution) { x.Person = "agent-7" },
+		"no evidence":            func(x *protocol.Resolution) { x.Evidence = "" },
+		"another journal":        func(x *protocol.Resolution) { x.Namespace = "other" },
+		"a question of the past": func(x *protocol.Resolution) { x.Question[0]++ },
+		"an effect of the past":  func(x *protocol.Resolution) { x.Effect = id("case-2") },
+		"an unknown effect":      func(x *protocol.Resolution) { x.Effect = id("case-3") },
+	} {
+		word := good
+		change(&word)
+		word, err := protocol.SignResolution(r.person, word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.gate.Resolve(context.Background(), word); !errors.Is(err, protocol.ErrResolution) {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	if _, err := protocol.SignResolution(r.person[:7], good); !errors.Is(err, protocol.ErrResolution) {
+		t.Errorf("signed with half a key: %v", err)
+	}
+	if err := good.Verify(nil); !errors.Is(err, protocol.ErrResolution) {
+		t.Errorf("verified without a key: %v", err)
+	}
+}
