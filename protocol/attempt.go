@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
@@ -34,7 +33,8 @@ type work struct {
 	rests   []journal.Token // unsettled attempts that the send knows of
 	absence *Absence
 
-	lease   Lease // that speaks for the one named, found by the lease guard
+	covered *grant // found to cover the decision
+	lease   Lease  // that speaks for the one named, found by the lease guard
 	granted journal.Seq
 	line    string
 	drained journal.Seq // its byte
@@ -95,6 +95,9 @@ func (g *Gate) within(ctx context.Context, w *work, now time.Time, f func(*facts
 
 // judge asks the guards of one phase.
 func (g *Gate) judge(ctx context.Context, in phase, w *work) (s *stop, err error) {
+	if in == ready { // what was read is all that it asks for
+		return check(in, &facts{work: w, now: g.Clock.Now()}), nil
+	}
 	err = g.look(ctx, w, func(f *facts) { s = check(in, f) })
 	return s, err
 }
@@ -105,7 +108,7 @@ func (g *Gate) attempt(ctx context.Context, w *work) (outcome, error) {
 	if s, err := g.judge(ctx, decided, w); s != nil || err != nil {
 		return g.stopped(ctx, w, s, err)
 	}
-	g.Trace.At(PointAuthorityRead, w.id.String())
+	g.at(PointAuthorityRead, w.id)
 
 	if err := g.observe(ctx, w, true); err != nil {
 		return g.unready(w, err), nil
@@ -115,12 +118,12 @@ func (g *Gate) attempt(ctx context.Context, w *work) (outcome, error) {
 		return g.unready(w, err), nil
 	}
 	defer connection.Close()
-	g.Trace.At(PointConnected, w.id.String())
+	g.at(PointConnected, w.id)
 
 	if err := g.observe(ctx, w, false); err != nil {
 		return g.unready(w, err), nil
 	}
-	g.Trace.At(PointPremisesRead, w.id.String())
+	g.at(PointPremisesRead, w.id)
 	if s, err := g.judge(ctx, ready, w); s != nil || err != nil {
 		return g.stopped(ctx, w, s, err)
 	}
@@ -228,7 +231,7 @@ func (g *Gate) refuse(ctx context.Context, w *work, s *stop) error {
 		return records(w.id, body{journal.Refused, b})
 	})
 	if err == nil && len(entries) > 0 {
-		g.Trace.At(PointOutcomeDurable, w.id.String())
+		g.at(PointOutcomeDurable, w.id)
 	}
 	return err
 }
@@ -272,9 +275,8 @@ func (g *Gate) dispatch(ctx context.Context, w *work) (outcome, bool, error) {
 	if release == nil || err != nil {
 		return o, false, err
 	}
-	release = sync.OnceFunc(release)
 	defer release()
-	g.Trace.At(PointLeaseShared, w.id.String())
+	g.at(PointLeaseShared, w.id)
 
 	ctx = context.WithoutCancel(ctx)
 	var s *stop
@@ -284,7 +286,7 @@ func (g *Gate) dispatch(ctx context.Context, w *work) (outcome, bool, error) {
 		if s != nil || err != nil {
 			return nil, err
 		}
-		g.Trace.At(PointRechecked, w.id.String())
+		g.at(PointRechecked, w.id)
 		return w.intent(head)
 	})
 	release()
@@ -293,17 +295,16 @@ func (g *Gate) dispatch(ctx context.Context, w *work) (outcome, bool, error) {
 		return o, false, err
 	}
 	intent := entries[len(entries)-1]
-	w.token, w.anchor = intent.Token(), intent.Hash
-	if e, err := g.find(ctx, w.id); err != nil {
+	w.token = intent.Token()
+	err = g.journal.View(ctx, func(journal.Head) { w.anchor = g.state.effects[w.id].anchor })
+	if err != nil {
 		return outcome{status: w.standing()}, false, err
-	} else if e != nil {
-		w.anchor = e.anchor
 	}
 	g.doing(w.id, func(d *doing) {
 		d.latest, d.quiet = w.token, g.Clock.Mono()
 		d.resent = w.mode == resend
 	})
-	g.Trace.At(PointIntentDurable, w.id.String())
+	g.at(PointIntentDurable, w.id)
 	return outcome{}, true, nil
 }
 
@@ -332,7 +333,7 @@ func (g *Gate) share(ctx context.Context, w *work) (release func(), o outcome, e
 func (w *work) intent(head journal.Head) ([]journal.Entry, error) {
 	return records(w.id,
 		body{journal.Authorized, authorizedBody{
-			Grant: w.lease, Granted: w.granted, Held: asked(decided | ready | dispatch),
+			Grant: w.lease, Granted: w.granted, Held: dispatchedOn,
 		}},
 		body{journal.Dispatched, dispatchedBody{
 			Proposed: w.proposed, Lease: w.lease.ID, Holds: w.line,
@@ -361,7 +362,7 @@ func (g *Gate) lastCheck(ctx context.Context, w *work) (outcome, bool, error) {
 		return outcome{status: w.standing()}, false, err
 	}
 	if s == nil {
-		g.Trace.At(PointLastChecked, w.id.String())
+		g.at(PointLastChecked, w.id)
 		return outcome{}, true, nil
 	}
 	closed := body{journal.NotSent, notSentBody{w.token, true, s.why}}
@@ -383,7 +384,7 @@ func (g *Gate) send(ctx context.Context, w *work, connection Attempt) Answer {
 		d.quiet = g.Clock.Mono()
 		d.replayed = d.replayed || answer.Replayed
 	})
-	g.Trace.At(PointSent, w.id.String())
+	g.at(PointSent, w.id)
 	return answer
 }
 

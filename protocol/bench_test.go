@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 
 // BenchmarkSubmit submits new effects to a target in memory, on the file store.
 func BenchmarkSubmit(b *testing.B) {
-	for _, submitters := range []int{1, 2, 8, 32} {
+	for _, submitters := range []int{1, 8, 64, 512} {
 		b.Run(fmt.Sprintf("submitters=%d", submitters), func(b *testing.B) {
 			gate, syncs := benchGate(b)
 			b.ResetTimer()
@@ -27,6 +28,40 @@ func BenchmarkSubmit(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkSubmitUnsynced is what a submit costs beside its syncs, on the clock
+// and on the processors: other processes make the first longer.
+func BenchmarkSubmitUnsynced(b *testing.B) {
+	gate, _ := benchGateOn(b, func(dir string) journal.Dir { return unsynced{journal.RealDir(dir)} })
+	b.ReportAllocs()
+	b.ResetTimer()
+	began := processorTime()
+	submitAll(b, gate, 1)
+	b.ReportMetric(float64(processorTime()-began)/float64(b.N), "cpu-ns/op")
+}
+
+// processorTime is what this process has used of the processors.
+func processorTime() time.Duration {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		panic(err)
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
+// unsynced is a directory whose syncs do nothing.
+type unsynced struct{ journal.Dir }
+
+type unsyncedFile struct{ journal.File }
+
+func (d unsynced) Sync() error { return nil }
+
+func (d unsynced) Open(name string, create bool) (journal.File, error) {
+	f, err := d.Dir.Open(name, create)
+	return unsyncedFile{f}, err
+}
+
+func (f unsyncedFile) Sync() error { return nil }
 
 // BenchmarkDuplicate submits one committed effect again, behind a log of its
 // iterations.
@@ -71,7 +106,15 @@ func benchSubmit(b *testing.B, gate *protocol.Gate, request string) {
 
 // benchGate is a gate on the real file system and clock.
 func benchGate(b *testing.B) (*protocol.Gate, *atomic.Int64) {
-	dir := b.TempDir()
+	return benchGateOn(b, journal.RealDir)
+}
+
+// benchGateOn is benchGate with its journal's directory behind on.
+func benchGateOn(b *testing.B, on func(string) journal.Dir) (*protocol.Gate, *atomic.Int64) {
+	return benchGateIn(b, b.TempDir(), on)
+}
+
+func benchGateIn(b *testing.B, dir string, on func(string) journal.Dir) (*protocol.Gate, *atomic.Int64) {
 	for _, d := range []string{dir + "/authority", dir + "/journal"} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			b.Fatal(err)
@@ -94,7 +137,7 @@ func benchGate(b *testing.B) (*protocol.Gate, *atomic.Int64) {
 	syncs := new(atomic.Int64)
 	gate, err := protocol.Open(context.Background(), protocol.Config{
 		Namespace: namespace, Drain: drain,
-		Journal: journal.FileOpener(dir+"/journal", journal.Options{Namespace: namespace, Trace: func(p trace.Point, _ string) {
+		Journal: journal.FileOpener(dir+"/journal", journal.Options{Namespace: namespace, Dir: on(dir + "/journal"), Trace: func(p trace.Point, _ string) {
 			if p == journal.Synced {
 				syncs.Add(1)
 			}

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -39,6 +39,10 @@ func Canonical(object []byte) ([]byte, error) {
 
 // canonicalValue is Canonical for any JSON value.
 func canonicalValue(data []byte) ([]byte, error) {
+	switch string(data) {
+	case "true", "false", "null":
+		return bytes.Clone(data), nil
+	}
 	if len(data) > maxJSON {
 		return nil, &JSONError{fmt.Sprintf("%d bytes are more than %d", len(data), maxJSON)}
 	}
@@ -52,9 +56,10 @@ func canonicalValue(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, &JSONError{err.Error()}
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	if err := unambiguous(d); err != nil {
+	if !json.Valid(data) {
+		return nil, &JSONError{"it is not one JSON value"}
+	}
+	if err := unambiguous(data); err != nil {
 		return nil, err
 	}
 	return form, nil
@@ -81,51 +86,111 @@ func depth(data []byte) (deepest int) {
 	return deepest
 }
 
-// unambiguous refuses what the canonical form would merge without a word.
-func unambiguous(d *json.Decoder) error {
+// unambiguous refuses what the canonical form would merge without a word. The
+// text is one JSON value.
+func unambiguous(data []byte) error {
 	type level struct {
 		object bool
 		key    bool // the next string is a key
 		seen   map[string]string
 	}
-	var stack []level
-	for {
-		t, err := d.Token()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return &JSONError{err.Error()}
-		}
-		top := len(stack) - 1
-		if top >= 0 && stack[top].object && stack[top].key {
-			if key, ok := t.(string); ok {
+	stack := make([]level, 1, 8) // the value itself stands in none
+	for i := 0; i < len(data); i++ {
+		top := &stack[len(stack)-1]
+		switch c := data[i]; c {
+		case '{':
+			stack = append(stack, level{object: true, key: true})
+		case '[':
+			stack = append(stack, level{})
+		case '}', ']':
+			stack = stack[:len(stack)-1]
+		case ',':
+			top.key = top.object
+		case '"':
+			end := endOfString(data, i)
+			if top.key {
+				key := stringOf(data[i:end])
 				folded := foldCase(key)
-				if twin, dup := stack[top].seen[folded]; dup {
+				if twin, dup := top.seen[folded]; dup {
 					return &JSONError{fmt.Sprintf("keys %q and %q differ only in case", twin, key)}
 				}
-				stack[top].seen[folded], stack[top].key = key, false
-				continue
+				if top.seen == nil {
+					top.seen = map[string]string{}
+				}
+				top.seen[folded], top.key = key, false
 			}
-		}
-		switch t := t.(type) {
-		case json.Delim:
-			switch t {
-			case '{':
-				stack = append(stack, level{object: true, key: true, seen: map[string]string{}})
-				continue
-			case '[':
-				stack = append(stack, level{})
-				continue
+			i = end - 1
+		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			end := i + 1
+			for end < len(data) && strings.IndexByte("+-.0123456789Ee", data[end]) >= 0 {
+				end++
 			}
-			stack = stack[:top]
-		case json.Number:
-			if err := exact(t.String()); err != nil {
+			if err := exact(string(data[i:end])); err != nil {
 				return err
 			}
+			i = end - 1
 		}
-		if top = len(stack) - 1; top >= 0 {
-			stack[top].key = stack[top].object
+	}
+	return nil
+}
+
+// endOfString is the offset behind the string that begins at i.
+func endOfString(data []byte, i int) int {
+	for i++; data[i] != '"'; i++ {
+		if data[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// stringOf is the string that a valid literal spells.
+func stringOf(literal []byte) string {
+	if bytes.IndexByte(literal, '\\') < 0 {
+		return string(literal[1 : len(literal)-1])
+	}
+	var s string
+	json.Unmarshal(literal, &s) // it is valid
+	return s
+}
+
+// member finds a member of a canonical object by its name. A value of another
+// kind has none.
+func member(object json.RawMessage, name string) (json.RawMessage, bool) {
+	if len(object) == 0 || object[0] != '{' {
+		return nil, false
+	}
+	for i := 1; object[i] == '"'; i++ {
+		colon := endOfString(object, i)
+		end := endOfValue(object, colon+1)
+		if stringOf(object[i:colon]) == name {
+			return object[colon+1 : end], true
+		}
+		i = end
+		if object[i] == '}' {
+			break
+		}
+	}
+	return nil, false
+}
+
+// endOfValue is the offset behind the value of a member that begins at i.
+func endOfValue(object []byte, i int) int {
+	for open := 0; ; i++ {
+		switch object[i] {
+		case '"':
+			i = endOfString(object, i) - 1
+		case '{', '[':
+			open++
+		case '}', ']':
+			if open == 0 {
+				return i
+			}
+			open--
+		case ',':
+			if open == 0 {
+				return i
+			}
 		}
 	}
 }
@@ -143,6 +208,9 @@ func foldCase(s string) string {
 
 // exact refuses a number that becomes another one in a double.
 func exact(literal string) error {
+	if len(literal) <= 15 && !strings.ContainsAny(literal, ".eE") {
+		return nil // an integer below 10^15
+	}
 	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
 		return &JSONError{"number " + literal + " is out of range"}
@@ -188,11 +256,24 @@ func sameJSON(a, b json.RawMessage) bool { return len(a) > 0 && bytes.Equal(a, b
 
 // encode writes a journal body as JSON with the bytes of raw values as they are.
 func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	e := encoders.Get().(*encoder)
+	defer encoders.Put(e)
+	e.Reset()
+	if err := e.json.Encode(v); err != nil {
 		return nil, err
 	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
+	return bytes.Clone(bytes.TrimRight(e.Bytes(), "\n")), nil
 }
+
+// encoder is one that is used again.
+type encoder struct {
+	bytes.Buffer
+	json *json.Encoder
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := new(encoder)
+	e.json = json.NewEncoder(&e.Buffer)
+	e.json.SetEscapeHTML(false)
+	return e
+}}

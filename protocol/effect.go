@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,27 +75,21 @@ type Limit struct {
 // length-prefixed namespace, request id and revision. It is also the idempotency
 // key. No model output takes part in it.
 func EffectID(namespace, request string, revision uint64) journal.ID {
-	h := sha256.New()
-	for _, part := range []string{namespace, request, strconv.FormatUint(revision, 10)} {
-		prefixed(h, part)
-	}
-	return journal.ID(h.Sum(nil))
+	b := prefixed(make([]byte, 0, 512), namespace)
+	b = prefixed(b, request)
+	return sha256.Sum256(prefixed(b, strconv.FormatUint(revision, 10)))
 }
 
 // digest names the content of an effect: two effects are the same to the gate
 // exactly when their digests are (I5). The payload is canonical.
 func (e Effect) digest() journal.Hash {
-	h := sha256.New()
-	prefixed(h, e.Action)
-	prefixed(h, string(e.Payload))
-	return journal.Hash(h.Sum(nil))
+	b := prefixed(make([]byte, 0, 512), e.Action)
+	return sha256.Sum256(prefixed(b, e.Payload))
 }
 
-func prefixed(h hash.Hash, part string) {
-	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], uint64(len(part)))
-	h.Write(length[:])
-	io.WriteString(h, part)
+// prefixed appends a part with its length in front.
+func prefixed[T string | json.RawMessage](b []byte, part T) []byte {
+	return append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
 }
 
 // unfitRequest says what is wrong with a request id; "" is nothing.

@@ -226,7 +226,7 @@ func (g *Gate) claim(ctx context.Context, id journal.ID) (*journal.Claim, *effec
 		c.Release()
 		return nil, nil, err
 	}
-	g.Trace.At(PointClaimed, id.String())
+	g.at(PointClaimed, id)
 	return c, e, nil
 }
 
@@ -241,7 +241,15 @@ func (g *Gate) release(ctx context.Context, id journal.ID, c *journal.Claim) {
 		}
 	})
 	c.Release()
-	g.Trace.At(PointReleased, id.String())
+	g.at(PointReleased, id)
+}
+
+// at reports that p was passed for an effect. Where nobody observes, the id is
+// not spelled.
+func (g *Gate) at(p trace.Point, id journal.ID) {
+	if g.Trace != nil {
+		g.Trace(p, id.String())
+	}
 }
 
 // body is an entry that is yet to be recorded.
@@ -256,12 +264,13 @@ func (g *Gate) append(ctx context.Context, id journal.ID, p trace.Point, bodies 
 		return records(id, bodies...)
 	})
 	if err == nil {
-		g.Trace.At(p, id.String())
+		g.at(p, id)
 	}
 	return entries, err
 }
 
-func records(id journal.ID, bodies ...body) (entries []journal.Entry, err error) {
+func records(id journal.ID, bodies ...body) ([]journal.Entry, error) {
+	entries := make([]journal.Entry, 0, len(bodies))
 	for _, b := range bodies {
 		e, err := record(b.kind, id, b.of)
 		if err != nil {
@@ -299,7 +308,7 @@ func (g *Gate) read(seqs []journal.Seq) (list []journal.Entry, err error) {
 }
 
 // entries are all entries of one effect, durable ones.
-func (g *Gate) entries(ctx context.Context, id journal.ID) (list []journal.Entry, err error) {
+func (g *Gate) entries(ctx context.Context, id journal.ID) (list []decoded, err error) {
 	var seqs []journal.Seq
 	err = g.journal.View(ctx, func(journal.Head) {
 		if e := g.state.effects[id]; e != nil {
@@ -313,8 +322,12 @@ func (g *Gate) entries(ctx context.Context, id journal.ID) (list []journal.Entry
 		return nil, err
 	}
 	if list == nil {
-		if list, err = g.read(seqs); err != nil {
+		entries, err := g.read(seqs)
+		if err != nil {
 			return nil, err
+		}
+		for _, e := range entries {
+			list = append(list, decoded{Entry: e})
 		}
 	}
 	return list, g.journal.Durable(ctx, seqs[len(seqs)-1])
@@ -327,7 +340,7 @@ func (g *Gate) result(ctx context.Context, id journal.ID, o outcome) (Result, er
 	if err != nil || len(entries) == 0 {
 		return r, err
 	}
-	r.Receipt, err = ReceiptFromEntries(entries)
+	r.Receipt, err = receiptOf(entries)
 	r.Payload = r.Receipt.Payload
 	return r, err
 }
@@ -342,5 +355,5 @@ func (g *Gate) Receipt(ctx context.Context, id journal.ID) (Receipt, error) {
 	if len(entries) == 0 {
 		return Receipt{}, fmt.Errorf("%w: %s", ErrUnknown, id)
 	}
-	return ReceiptFromEntries(entries)
+	return receiptOf(entries)
 }

@@ -82,6 +82,9 @@ func asked(in phase) (rows []string) {
 	return rows
 }
 
+// dispatchedOn are the guards that have held when an attempt is dispatched.
+var dispatchedOn = asked(decided | ready | dispatch)
+
 // unclaimed stops a send that rests on another set of attempts than the journal
 // holds: somebody else was at it (I2).
 func unclaimed(f *facts) *stop {
@@ -167,8 +170,14 @@ func unauthorized(f *facts) *stop {
 	case g.dead():
 		return refuse("is revoked")
 	}
-	if why := g.covers(f.proposal.Agent, f.proposal.Effect, f.now); why != "" {
+	if why := g.expired(f.now); why != "" {
 		return refuse(why)
+	}
+	if f.covered != g { // grants and decisions don't change: what covers once covers again
+		if why := g.covers(f.proposal.Agent, f.proposal.Effect); why != "" {
+			return refuse(why)
+		}
+		f.covered = g
 	}
 	line, used := g.first(), 0
 	for l := g; l != nil; l = l.replaced { // a suspect holds the lease that its decision named, which may be any of the line

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -123,11 +124,17 @@ func (a *authority) line(id string) string {
 	return id
 }
 
-// covers says why l doesn't let agent do x at now; "" is nothing.
-func (l Lease) covers(agent string, x Effect, now time.Time) string {
+// expired says that l is over at now; "" is that it isn't.
+func (l Lease) expired(now time.Time) string {
+	if now.Before(l.Expires) {
+		return ""
+	}
+	return "has expired at " + l.Expires.UTC().Format(time.RFC3339)
+}
+
+// covers says why l, while it lasts, doesn't let agent do x; "" is nothing.
+func (l Lease) covers(agent string, x Effect) string {
 	switch {
-	case !now.Before(l.Expires):
-		return "has expired at " + l.Expires.UTC().Format(time.RFC3339)
 	case l.Holder != agent:
 		return fmt.Sprintf("is held by %q, not by %q", l.Holder, agent)
 	case !slices.Contains(l.Actions, x.Action):
@@ -160,6 +167,11 @@ func (l Limit) exceeded(payload json.RawMessage) string {
 		}
 		return ""
 	}
+	if have, err := strconv.ParseInt(string(value), 10, 64); err == nil && have >= 0 {
+		if most, err := strconv.ParseInt(l.Max, 10, 64); err == nil && have <= most {
+			return "" // whole numbers, as most amounts are
+		}
+	}
 	most, ok := amount(l.Max)
 	if !ok {
 		return fmt.Sprintf("limits %q to %q, which is no number", l.Field, l.Max)
@@ -180,14 +192,9 @@ func (l Limit) exceeded(payload json.RawMessage) string {
 // field finds a member of a canonical object by names joined with dots, in
 // canonical form.
 func field(object json.RawMessage, path string) (json.RawMessage, bool) {
-	value := object
+	value, ok := object, true
 	for name := range strings.SplitSeq(path, ".") {
-		var members map[string]json.RawMessage
-		if json.Unmarshal(value, &members) != nil {
-			return nil, false
-		}
-		var ok bool
-		if value, ok = members[name]; !ok {
+		if value, ok = member(value, name); !ok {
 			return nil, false
 		}
 	}

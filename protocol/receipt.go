@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,12 +101,22 @@ func EntriesOf(store journal.Store, id journal.ID) (entries []journal.Entry, err
 // order. A *ReceiptError means that they are not one effect's whole history: a
 // gap in the chain of hashes, an outcome without an attempt, another id.
 func ReceiptFromEntries(entries []journal.Entry) (Receipt, error) {
+	read := make([]decoded, len(entries))
+	for i, e := range entries {
+		read[i].Entry = e
+	}
+	return receiptOf(read)
+}
+
+// receiptOf is ReceiptFromEntries of entries that may be decoded already.
+func receiptOf(entries []decoded) (Receipt, error) {
 	if len(entries) == 0 {
 		return Receipt{}, &ReceiptError{0, "there are no entries"}
 	}
 	b := receipt{Receipt: Receipt{V: 1, Effect: entries[0].Effect, Status: Status{Final: NotYetSent}}}
 	var prev journal.Hash
-	for _, e := range entries {
+	for i := range entries {
+		e := &entries[i]
 		if e.Effect != b.Effect || e.Prev != prev {
 			return Receipt{}, &ReceiptError{e.Seq, "doesn't follow the one before it"}
 		}
@@ -131,10 +142,10 @@ type receipt struct {
 	basis     string       // of executed
 }
 
-func (b *receipt) add(e journal.Entry) error {
+func (b *receipt) add(e *decoded) error {
 	switch e.Kind {
 	case journal.Proposed:
-		p, err := bodyOf[proposedBody](e)
+		p, err := read[proposedBody](e)
 		if err != nil {
 			return err
 		}
@@ -146,7 +157,7 @@ func (b *receipt) add(e journal.Entry) error {
 		}
 		b.proposals[e.Seq] = true
 		b.Namespace, b.Revision, b.Request = p.Namespace, p.Revision, p.Proposal.Request
-		b.Action, b.Payload = p.Proposal.Effect.Action, p.Proposal.Effect.Payload
+		b.Action, b.Payload = p.Proposal.Effect.Action, slices.Clone(p.Proposal.Effect.Payload) // the caller's from now on
 		b.Agent, b.Lease = p.Proposal.Agent, p.Proposal.Lease
 		if b.Proposed.Is != Yes || b.ended != nil {
 			b.Proposed = Fact{Yes, fmt.Sprintf("entry %d, %s", e.Seq, e.Time.UTC().Format(time.RFC3339))}
@@ -155,14 +166,14 @@ func (b *receipt) add(e journal.Entry) error {
 		b.stand()
 
 	case journal.Authorized:
-		a, err := bodyOf[authorizedBody](e)
+		a, err := read[authorizedBody](e)
 		if err != nil {
 			return err
 		}
 		b.grant = &a.Grant
 
 	case journal.Dispatched:
-		d, err := bodyOf[dispatchedBody](e)
+		d, err := read[dispatchedBody](e)
 		if err != nil {
 			return err
 		}
@@ -196,7 +207,7 @@ func (b *receipt) add(e journal.Entry) error {
 		}
 
 	case journal.NotSent:
-		n, err := bodyOf[notSentBody](e)
+		n, err := read[notSentBody](e)
 		if err != nil {
 			return err
 		}
@@ -211,7 +222,7 @@ func (b *receipt) add(e journal.Entry) error {
 		b.stand()
 
 	case journal.Committed:
-		c, err := bodyOf[committedBody](e)
+		c, err := read[committedBody](e)
 		if err != nil {
 			return err
 		}
@@ -231,10 +242,10 @@ func (b *receipt) add(e journal.Entry) error {
 			b.landed()
 		}
 		b.Question = nil
-		b.Status, b.Result = Status{Final: Committed, Way: c.Way}, c.Result
+		b.Status, b.Result = Status{Final: Committed, Way: c.Way}, slices.Clone(c.Result)
 
 	case journal.Refused:
-		r, err := bodyOf[refusedBody](e)
+		r, err := read[refusedBody](e)
 		if err != nil {
 			return err
 		}
@@ -254,7 +265,7 @@ func (b *receipt) add(e journal.Entry) error {
 		b.Status = Status{Final: Refused, Reason: r.Reason}
 
 	case journal.Conflicted:
-		r, err := bodyOf[refusedBody](e)
+		r, err := read[refusedBody](e)
 		if err != nil {
 			return err
 		}
@@ -270,7 +281,7 @@ func (b *receipt) add(e journal.Entry) error {
 		b.Question = &e.Hash
 
 	case journal.Resolved:
-		r, err := bodyOf[Resolution](e)
+		r, err := read[Resolution](e)
 		if err != nil {
 			return err
 		}

@@ -113,6 +113,25 @@ func record(kind journal.Kind, effect journal.ID, body any) (journal.Entry, erro
 	return journal.Entry{Kind: kind, Effect: effect, Body: raw}, err
 }
 
+// decoded is an entry whose body is decoded once, for the fold and for the
+// receipt.
+type decoded struct {
+	journal.Entry
+	body any // nil until somebody asks
+}
+
+// read is bodyOf for an entry that may have been decoded before.
+func read[T any](e *decoded) (T, error) {
+	if b, ok := e.body.(T); ok {
+		return b, nil
+	}
+	b, err := bodyOf[T](e.Entry)
+	if err == nil {
+		e.body = b
+	}
+	return b, err
+}
+
 // bodyOf reads what record wrote.
 func bodyOf[T any](e journal.Entry) (T, error) {
 	var box struct {
@@ -130,10 +149,8 @@ func bodyOf[T any](e journal.Entry) (T, error) {
 
 // saying names what a refusal turned away, so that it is recorded once.
 func (b refusedBody) saying() journal.Hash {
-	h := sha256.New()
-	prefixed(h, string(b.Reason))
-	prefixed(h, b.Agent)
-	prefixed(h, b.Lease)
-	h.Write(b.Digest[:])
-	return journal.Hash(h.Sum(nil))
+	said := prefixed(make([]byte, 0, 512), string(b.Reason))
+	said = prefixed(said, b.Agent)
+	said = prefixed(said, b.Lease)
+	return sha256.Sum256(append(said, b.Digest[:]...))
 }

@@ -66,7 +66,7 @@ func (g *Gate) Recover(ctx context.Context, o RecoverOptions) ([]Result, error) 
 			break
 		}
 		if err = g.Clock.Wait(ctx, next.due-g.Clock.Mono()); err == nil {
-			g.Trace.At(PointWaited, next.id.String())
+			g.at(PointWaited, next.id)
 		}
 	}
 	var results []Result
@@ -206,7 +206,7 @@ func (g *Gate) settleDoubt(ctx context.Context, w *work, e *effect) (outcome, er
 			g.doing(w.id, func(d *doing) { d.resent = false })
 			return unresolvedBy(fmt.Errorf("protocol: lookup: %w", err)), nil
 		}
-		g.Trace.At(PointLookedUp, w.id.String())
+		g.at(PointLookedUp, w.id)
 		if found.Landed {
 			return g.landed(ctx, w, e, found)
 		}
@@ -335,7 +335,7 @@ func (g *Gate) fence(ctx context.Context, w *work, f Fencer) (refused, err error
 		return refused, nil
 	}
 	g.doing(w.id, func(d *doing) { d.fence, d.fencedAt = token, g.Clock.Mono() })
-	g.Trace.At(PointFenced, w.id.String())
+	g.at(PointFenced, w.id)
 	return nil, nil
 }
 

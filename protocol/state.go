@@ -30,8 +30,8 @@ func newState() *state {
 // effect is where one effect stands.
 type effect struct {
 	id      journal.ID
-	seqs    []journal.Seq   // of its entries
-	entries []journal.Entry // the entries, while it is worked on
+	seqs    []journal.Seq // of its entries
+	entries []decoded     // the entries, while it is worked on
 
 	// The decision in force, nil where the journal lost it (SUSPECT alone).
 	decision   *proposedBody
@@ -101,11 +101,12 @@ func (s *state) apply(n journal.Entry) error {
 		s.effects[n.Effect] = e
 	}
 	e.seqs = append(e.seqs, n.Seq)
-	if e.entries != nil || len(e.seqs) == 1 {
-		e.entries = append(e.entries, n)
-	}
-	if err := s.fold(e, n); err != nil {
+	read := decoded{Entry: n}
+	if err := s.fold(e, &read); err != nil {
 		return err
+	}
+	if e.entries != nil || len(e.seqs) == 1 {
+		e.entries = append(e.entries, read)
 	}
 	s.rehold(e)
 	if e.open() || e.final == Ambiguous {
@@ -119,10 +120,10 @@ func (s *state) apply(n journal.Entry) error {
 	return nil
 }
 
-func (s *state) fold(e *effect, n journal.Entry) error {
+func (s *state) fold(e *effect, n *decoded) error {
 	switch n.Kind {
 	case journal.Proposed:
-		b, err := bodyOf[proposedBody](n)
+		b, err := read[proposedBody](n)
 		if err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func (s *state) fold(e *effect, n journal.Entry) error {
 		e.final, e.way, e.reason = "", "", ""
 
 	case journal.Dispatched:
-		b, err := bodyOf[dispatchedBody](n)
+		b, err := read[dispatchedBody](n)
 		if err != nil {
 			return err
 		}
@@ -166,7 +167,7 @@ func (s *state) fold(e *effect, n journal.Entry) error {
 		}
 
 	case journal.NotSent:
-		b, err := bodyOf[notSentBody](n)
+		b, err := read[notSentBody](n)
 		if err != nil {
 			return err
 		}
@@ -177,7 +178,7 @@ func (s *state) fold(e *effect, n journal.Entry) error {
 		}
 
 	case journal.Committed:
-		b, err := bodyOf[committedBody](n)
+		b, err := read[committedBody](n)
 		if err != nil {
 			return err
 		}
@@ -187,7 +188,7 @@ func (s *state) fold(e *effect, n journal.Entry) error {
 		e.settle(Committed, b.Way, "")
 
 	case journal.Refused:
-		b, err := bodyOf[refusedBody](n)
+		b, err := read[refusedBody](n)
 		if err != nil {
 			return err
 		}
@@ -195,7 +196,7 @@ func (s *state) fold(e *effect, n journal.Entry) error {
 		e.rejected = e.rejected || b.Rejected
 
 	case journal.Conflicted:
-		b, err := bodyOf[refusedBody](n)
+		b, err := read[refusedBody](n)
 		if err != nil {
 			return err
 		}
@@ -211,7 +212,7 @@ func (s *state) fold(e *effect, n journal.Entry) error {
 		e.mismatch, e.question = true, n.Hash
 
 	case journal.Resolved:
-		b, err := bodyOf[Resolution](n)
+		b, err := read[Resolution](n)
 		if err != nil {
 			return err
 		}

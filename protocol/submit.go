@@ -51,7 +51,7 @@ func (g *Gate) Submit(ctx context.Context, p Proposal) (Result, error) {
 		return Result{Effect: w.id}, err
 	}
 	if e != nil && !e.open() { // S2 to S5 need no claim
-		if r, answered, err := g.answer(ctx, w, Status{}); answered || err != nil {
+		if r, answered, err := g.answer(ctx, w, e, Status{}); answered || err != nil {
 			return r, err
 		}
 	}
@@ -88,10 +88,10 @@ func (g *Gate) Submit(ctx context.Context, p Proposal) (Result, error) {
 			return r, err
 		}
 	}
-	if r, answered, err := g.answer(ctx, w, recovered); answered || err != nil {
+	if r, answered, err := g.answer(ctx, w, e, recovered); answered || err != nil {
 		return r, err
 	}
-	o, err := g.proceed(ctx, w)
+	o, err := g.proceed(ctx, w, e)
 	if err != nil {
 		return Result{Effect: w.id, Status: o.status}, err
 	}
@@ -124,8 +124,12 @@ func (g *Gate) busy(held *journal.HeldError, can Capabilities) outcome {
 	return outcome{status: Status{Final: InFlight}, owner: held.Owner, since: held.Since, retry: max(can.ClientTimeout, time.Second)}
 }
 
-// answer gives the answer of S2 to S5, where one of them applies.
-func (g *Gate) answer(ctx context.Context, w *work, recovered Status) (r Result, answered bool, err error) {
+// answer gives the answer of S2 to S5, where one of them applies. e is where the
+// effect stands, nil where the journal knows nothing of it.
+func (g *Gate) answer(ctx context.Context, w *work, e *effect, recovered Status) (r Result, answered bool, err error) {
+	if e == nil {
+		return Result{Effect: w.id}, false, nil
+	}
 	s, err := g.judge(ctx, early, w)
 	if s == nil || err != nil {
 		return Result{Effect: w.id}, false, err
@@ -146,8 +150,8 @@ func (g *Gate) answer(ctx context.Context, w *work, recovered Status) (r Result,
 }
 
 // proceed is S6 to S18, with the claim held and nothing in doubt.
-func (g *Gate) proceed(ctx context.Context, w *work) (outcome, error) {
-	s, err := g.propose(ctx, w)
+func (g *Gate) proceed(ctx context.Context, w *work, e *effect) (outcome, error) {
+	s, err := g.propose(ctx, w, e)
 	if err != nil {
 		return outcome{status: w.standing()}, err
 	}
@@ -168,14 +172,14 @@ func (g *Gate) proceed(ctx context.Context, w *work) (outcome, error) {
 // propose records the decision, unless it is recorded and not refused (S6). It
 // sets what w is judged on: the premises first recorded under this authority. A
 // proposal that its lease doesn't cover takes no other's place.
-func (g *Gate) propose(ctx context.Context, w *work) (s *stop, err error) {
-	var e *effect
+func (g *Gate) propose(ctx context.Context, w *work, e *effect) (s *stop, err error) {
+	if e == nil {
+		return g.record(ctx, w, early)
+	}
 	var prior journal.Seq // of the first decision under this authority
 	var uncovered *stop
 	err = g.look(ctx, w, func(f *facts) {
-		if e = f.effect.copy(); e == nil {
-			return
-		}
+		e = f.effect.copy()
 		for _, r := range e.authority {
 			if prior == 0 && f.sameAuthority(r.lease) {
 				prior = r.seq
@@ -204,7 +208,7 @@ func (g *Gate) propose(ctx context.Context, w *work) (s *stop, err error) {
 		}
 		w.proposal.Premises = b.Proposal.Premises
 	}
-	if e != nil && e.open() {
+	if e.open() {
 		if e.decision != nil && e.decision.Proposal.Agent == w.proposal.Agent {
 			w.proposal, w.proposed = e.decision.Proposal, e.proposedAt
 			return nil, nil
@@ -221,7 +225,9 @@ func (g *Gate) propose(ctx context.Context, w *work) (s *stop, err error) {
 func (g *Gate) record(ctx context.Context, w *work, in phase) (s *stop, err error) {
 	b := proposedBody{Namespace: g.Namespace, Proposal: w.proposal}
 	entries, err := g.journal.Update(context.WithoutCancel(ctx), func(h journal.Head) (entries []journal.Entry, err error) {
-		err = g.within(ctx, w, h.Now, func(f *facts) { s = check(in, f) })
+		if g.state.effects[w.id] != nil { // of an unknown one no guard has anything to say
+			err = g.within(ctx, w, h.Now, func(f *facts) { s = check(in, f) })
+		}
 		if s != nil || err != nil {
 			return nil, err
 		}
@@ -231,7 +237,7 @@ func (g *Gate) record(ctx context.Context, w *work, in phase) (s *stop, err erro
 		return s, err
 	}
 	w.proposed = entries[0].Seq
-	g.Trace.At(PointProposed, w.id.String())
+	g.at(PointProposed, w.id)
 	return nil, nil
 }
 

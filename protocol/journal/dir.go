@@ -103,18 +103,26 @@ func checkFile(fd int, path string) error {
 	if err := syscall.Fstat(fd, &st); err != nil {
 		return os.NewSyscallError("fstat", err)
 	}
+	return checkPlain(&st, path)
+}
+
+// checkPlain is checkFile for what the kernel said of it.
+func checkPlain(st *syscall.Stat_t, path string) error {
 	switch {
 	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
 		return fmt.Errorf("%w: %s is not a plain file; take it away", ErrUnsafe, path)
 	case st.Nlink != 1:
 		return fmt.Errorf("%w: %s has %d links; it must have one", ErrUnsafe, path, st.Nlink)
 	}
-	return checkOwner(&st, path, 0o600)
+	return checkOwner(st, path, 0o600)
 }
 
+// user is this process's, asked for once: a system call.
+var user = os.Geteuid()
+
 func checkOwner(st *syscall.Stat_t, path string, want uint32) error {
-	if int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%w: %s belongs to user %d, this process is user %d; run as its owner", ErrUnsafe, path, st.Uid, os.Geteuid())
+	if int(st.Uid) != user {
+		return fmt.Errorf("%w: %s belongs to user %d, this process is user %d; run as its owner", ErrUnsafe, path, st.Uid, user)
 	}
 	if mode := uint32(st.Mode) & 0o7777; mode&^want != 0 {
 		return fmt.Errorf("%w: %s has mode %04o; set it to %04o", ErrUnsafe, path, mode, want)

@@ -201,13 +201,13 @@ func (l *Log) readOn() (*damage, error) {
 	for {
 		at := l.cur.off
 		e, durable, err := l.cur.next()
-		if d := (*damage)(nil); errors.As(err, &d) {
-			return d, nil
-		}
 		if err == io.EOF {
 			return nil, nil
 		}
 		if err != nil {
+			if d := (*damage)(nil); errors.As(err, &d) {
+				return d, nil
+			}
 			return nil, err
 		}
 		if why := l.misfit(e, durable); why != "" {
@@ -215,6 +215,7 @@ func (l *Log) readOn() (*damage, error) {
 			return &damage{at, why}, nil
 		}
 		l.last = at
+		l.marks.note(e.Seq, e.Segment, at)
 		l.pendingAt = l.cur.off
 		if err := l.take(e, durable); err != nil {
 			return nil, l.poison(err)

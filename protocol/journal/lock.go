@@ -28,6 +28,7 @@ const (
 type lockFile struct {
 	path string
 	fd   int
+	is   FileID // the open file
 	info string // what the file said when it was last read
 }
 
@@ -43,6 +44,16 @@ func openLockFile(path string, create bool) (*lockFile, error) {
 		return nil, unsafeOpen(path, &os.PathError{Op: "open", Path: path, Err: err})
 	}
 	l := &lockFile{path: path, fd: fd}
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		l.close()
+		return nil, os.NewSyscallError("fstat", err)
+	}
+	l.is = FileID{uint64(st.Dev), st.Ino}
+	if err := checkPlain(&st, path); err != nil {
+		l.close()
+		return nil, err
+	}
 	if err := l.check(); err != nil {
 		l.close()
 		return nil, err
@@ -52,18 +63,16 @@ func openLockFile(path string, create bool) (*lockFile, error) {
 
 // check refuses a lock file that is not the one at its path any more: locks on
 // it would keep nobody out.
+//
+// It is one system call: what the path names is the open file where device and
+// inode are, since no other file gets them while this one is open.
 func (l *lockFile) check() error {
-	if err := checkFile(l.fd, l.path); err != nil {
-		return err
-	}
-	var open, named syscall.Stat_t
-	if err := syscall.Fstat(l.fd, &open); err != nil {
-		return os.NewSyscallError("fstat", err)
-	}
-	if err := syscall.Lstat(l.path, &named); err != nil || open.Dev != named.Dev || open.Ino != named.Ino {
+	var named syscall.Stat_t
+	err := syscall.Lstat(l.path, &named)
+	if err != nil || l.is != (FileID{uint64(named.Dev), named.Ino}) {
 		return fmt.Errorf("%w: %s was removed or replaced; stop what did that, and every process that has the log open", ErrUnsafe, l.path)
 	}
-	return nil
+	return checkPlain(&named, l.path)
 }
 
 // try sets or clears the lock on one byte without waiting; typ is F_RDLCK,
@@ -157,19 +166,23 @@ func (l *lockFile) write(h holder) error {
 
 // read returns the file's text.
 func (l *lockFile) read() string {
-	var b [1024]byte
+	var b [infoSize]byte
 	n, _ := syscall.Pread(l.fd, b[:], 0)
 	return string(b[:max(n, 0)])
 }
 
+const infoSize = 1024 // bytes of the file that are read
+
 // changed reports whether the file says something else than when it was last
 // asked. It is one system call.
 func (l *lockFile) changed() bool {
-	info := l.read()
-	if info == l.info {
+	var b [infoSize]byte
+	n, _ := syscall.Pread(l.fd, b[:], 0)
+	info := b[:max(n, 0)]
+	if string(info) == l.info {
 		return false
 	}
-	l.info = info
+	l.info = string(info)
 	return true
 }
 

@@ -74,6 +74,7 @@ type Log struct {
 	opened  uint64    // that of the last OPENED entry
 	cur     *cursor   // in the last segment read; off is the end of what is read or enqueued
 	last    int64     // offset of the last frame before cur.off in this segment; 0 for none
+	marks   marks     // where some of the entries begin
 	safe    int64     // offset in this segment up to which a sync and a look behind it reached
 
 	allocated int64 // offset in this segment up to which writes find their blocks
@@ -227,6 +228,7 @@ func (l *Log) append(entries []Entry, now time.Time) error {
 		e.Hash = e.Sum()
 		l.pending = appendFrame(l.pending, *e, l.durable)
 		l.last = l.cur.off
+		l.marks.note(e.Seq, e.Segment, l.cur.off)
 		l.cur.off += frameSize(len(e.Body))
 		if err := l.take(*e, l.durable); err != nil {
 			return l.poison(err)
@@ -318,13 +320,15 @@ func (l *Log) Durable(ctx context.Context, upTo Seq) error {
 }
 
 // Since is Store.Since. It yields what is in the log when it is called; an
-// owner's is durable before the first is yielded.
+// owner's is durable before the first is yielded. It reads a few entries before
+// the first at most.
 func (l *Log) Since(after Seq) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		var chain []segment
 		var upTo Seq
+		var near mark
 		err := l.View(context.Background(), func(h Head) {
-			chain, upTo = append(chain, l.chain...), h.Seq
+			chain, upTo, near = append(chain, l.chain...), h.Seq, l.marks.before(after+1)
 		})
 		if err == nil && l.o.Mode == Owner {
 			err = l.Durable(context.Background(), upTo)
@@ -344,7 +348,11 @@ func (l *Log) Since(after Seq) iter.Seq2[Entry, error] {
 			if s.first > upTo || after >= upTo {
 				return
 			}
-			for e, err := range l.entries(s.number, limit) {
+			from := int64(sector)
+			if near.segment == s.number {
+				from = near.off
+			}
+			for e, err := range l.entries(s.number, from, limit) {
 				if err != nil {
 					yield(Entry{}, err)
 					return
@@ -357,8 +365,8 @@ func (l *Log) Since(after Seq) iter.Seq2[Entry, error] {
 	}
 }
 
-// entries yields the entries of one segment.
-func (l *Log) entries(number uint64, limit int64) iter.Seq2[Entry, error] {
+// entries yields the entries of one segment from an offset on.
+func (l *Log) entries(number uint64, from, limit int64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		f, err := l.dir.Open(segmentName(number), false)
 		if err != nil {
@@ -367,7 +375,7 @@ func (l *Log) entries(number uint64, limit int64) iter.Seq2[Entry, error] {
 		}
 		defer f.Close()
 		c := newCursor(f, number)
-		c.limit = limit
+		c.off, c.limit = from, limit
 		for {
 			e, _, err := c.next()
 			if d := (*damage)(nil); errors.As(err, &d) {
