@@ -37,7 +37,9 @@ type work struct {
 	lease   Lease  // that speaks for the one named, found by the lease guard
 	granted journal.Seq
 	line    string
-	drained journal.Seq // its byte
+	budget  string         // that the proposal names or the lease requires; "" is none
+	draw    *Draw          // what DISPATCHED is to hold of it, found by the budget guard
+	drained [2]journal.Seq // bytes of the drain that a dispatch shares: of the lease, of the budget or 0
 
 	read   []Reading
 	readAt time.Duration // when the first reading began
@@ -87,8 +89,8 @@ func (g *Gate) look(ctx context.Context, w *work, f func(*facts)) error {
 func (g *Gate) within(ctx context.Context, w *work, now time.Time, f func(*facts)) error {
 	return g.authority.View(ctx, func(head journal.Head) {
 		f(&facts{
-			work: w, effect: g.state.effects[w.id], uses: g.state.uses,
-			authority: g.grants, head: head, now: now, logged: g.state.logged,
+			work: w, effect: g.state.effects[w.id], state: g.state,
+			authority: g.grants, head: head, now: now,
 		})
 	})
 }
@@ -239,7 +241,7 @@ func (g *Gate) refuse(ctx context.Context, w *work, s *stop) error {
 func (w *work) refusal(s *stop) refusedBody {
 	b := refusedBody{
 		Reason: s.status.Reason, Agent: w.proposal.Agent, Lease: w.proposal.Lease,
-		Digest: w.digest, Why: s.why, Read: w.read, Absence: w.absence,
+		Digest: w.digest, Why: s.why, Read: w.read, Absence: w.absence, Held: s.held,
 	}
 	if s.once {
 		b.Effect = &w.proposal.Effect
@@ -280,16 +282,24 @@ func (g *Gate) dispatch(ctx context.Context, w *work) (outcome, bool, error) {
 
 	ctx = context.WithoutCancel(ctx)
 	var s *stop
+	shared := w.drained
+	moved := false
 	entries, err := g.journal.Update(ctx, func(h journal.Head) (entries []journal.Entry, err error) {
 		var head journal.Head
 		err = g.within(ctx, w, h.Now, func(f *facts) { s, head = check(dispatch, f), f.head })
 		if s != nil || err != nil {
 			return nil, err
 		}
+		if moved = shared != w.drained; moved {
+			return nil, nil // another change of it would not wait for this dispatch
+		}
 		g.at(PointRechecked, w.id)
 		return w.intent(head)
 	})
 	release()
+	if moved && err == nil {
+		return g.unready(w, errors.New("protocol: the lease has been renewed under a budget; try again")), false, nil
+	}
 	if s != nil || err != nil {
 		o, err := g.stopped(ctx, w, s, err)
 		return o, false, err
@@ -308,25 +318,39 @@ func (g *Gate) dispatch(ctx context.Context, w *work) (outcome, bool, error) {
 	return outcome{}, true, nil
 }
 
-// share takes the lease's byte. A byte that is being drained is a revocation:
-// the authority is read again, and says so.
+// share takes the bytes of the lease and of the budget. A byte that is being
+// drained is a revocation or another cap: the authority is read again, and says so.
 func (g *Gate) share(ctx context.Context, w *work) (release func(), o outcome, err error) {
 	if g.Drain == nil {
 		return func() {}, outcome{}, nil
 	}
-	release, ok, err := g.Drain.Share(w.drained)
-	if err != nil {
-		return nil, outcome{status: w.standing()}, fmt.Errorf("protocol: the lease's byte: %w", err)
+	for _, n := range w.drained {
+		if n == 0 {
+			break
+		}
+		one, ok, err := g.Drain.Share(n)
+		if err == nil && ok {
+			if before := release; before != nil {
+				release = func() { one(); before() }
+			} else {
+				release = one
+			}
+			continue
+		}
+		if release != nil {
+			release()
+		}
+		if err != nil {
+			return nil, outcome{status: w.standing()}, fmt.Errorf("protocol: the byte of a lease or budget: %w", err)
+		}
+		s, err := g.judge(ctx, decided, w)
+		if s == nil && err == nil {
+			return nil, g.unready(w, errors.New("protocol: the lease is being revoked, or its budget changed; try again")), nil
+		}
+		o, err = g.stopped(ctx, w, s, err)
+		return nil, o, err
 	}
-	if ok {
-		return release, outcome{}, nil
-	}
-	s, err := g.judge(ctx, decided, w)
-	if s == nil && err == nil {
-		return nil, g.unready(w, errors.New("protocol: the lease is being revoked; try again")), nil
-	}
-	o, err = g.stopped(ctx, w, s, err)
-	return nil, o, err
+	return release, outcome{}, nil
 }
 
 // intent is what an attempt is dispatched on.
@@ -340,7 +364,7 @@ func (w *work) intent(head journal.Head) ([]journal.Entry, error) {
 			Authority: Position{head.Segment, head.Seq, head.Hash},
 			Read:      w.read, Resend: w.mode == resend, Absence: w.absence,
 			Bound: w.can.LandingBound, Assumed: w.can.BoundAssumed,
-			Window: w.can.DedupWindow, Margin: w.can.DedupMargin,
+			Window: w.can.DedupWindow, Margin: w.can.DedupMargin, Draw: w.draw,
 		}})
 }
 

@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"time"
@@ -68,6 +69,53 @@ func (a *Authority) Grant(ctx context.Context, l Lease) error {
 	}
 	a.trace.At(PointGranted, "")
 	return a.prove(ctx, entries[0].Seq)
+}
+
+// SetBudget records a budget, or another cap or other holders of one that the
+// same principal set. Nil means that it counts from now on: it is durable, a later
+// record proves it, and nothing is dispatched by what was set before. Effects that
+// hold the budget keep what they hold. Setting it to what it is appends nothing
+// and waits again.
+//
+// A *BudgetError means that nothing was recorded. ErrUndecided means that it is
+// recorded and counts, and that the wait for dispatches under way ended with ctx.
+func (a *Authority) SetBudget(ctx context.Context, b Budget) error {
+	if why := b.unfit(); why != "" {
+		return &BudgetError{b.Name, why}
+	}
+	entry, err := record(journal.Budgeted, journal.ID{}, budgetedBody{b})
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var set *budgeted
+	_, err = a.store.Update(context.WithoutCancel(ctx), func(journal.Head) ([]journal.Entry, error) {
+		if set = a.state.budgets[b.Name]; set != nil && set.same(b) {
+			return nil, nil
+		}
+		return []journal.Entry{entry}, a.state.admitBudget(b)
+	})
+	if err != nil {
+		return err
+	}
+	changed := set != nil
+	err = a.store.View(ctx, func(journal.Head) { set = a.state.budgets[b.Name] })
+	if err != nil {
+		return err
+	}
+	a.trace.At(PointGranted, "")
+	if err := a.prove(context.WithoutCancel(ctx), set.seq); err != nil {
+		return err
+	}
+	if a.drain == nil || !changed {
+		return nil
+	}
+	if err := a.drain.Exclude(ctx, set.first().seq); err != nil {
+		return fmt.Errorf("%w: budget %q is set, and an effect may still go by what was set before; set it again to wait for that: %w", ErrUndecided, b.Name, err)
+	}
+	return nil
 }
 
 // prove makes sure that a later record proves entry n durable (C15).

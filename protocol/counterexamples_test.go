@@ -12,9 +12,9 @@ import (
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 )
 
-// The histories that broke earlier wordings of the contract, by number. C12, C13
-// and C22 come with symbols, corrections and restored journals; C15, C23 and C27
-// are the journal's, C26 is the wire's.
+// The histories that broke earlier wordings of the contract, by number. C12 is in
+// symbol_test.go; C13 and C22 come with corrections and restored journals; C15,
+// C23 and C27 are the journal's, C26 is the wire's.
 
 func TestC01LagAfterTheFence(t *testing.T) {
 	can := protocol.Capabilities{Lookup: true, LookupLag: 5 * time.Second, Fencing: true}

@@ -26,6 +26,13 @@ type Proposal struct {
 	Lease    string    `json:"lease"`
 	Premises []Premise `json:"premises,omitempty"`
 	Effect   Effect    `json:"effect"`
+	// Budget names the budget that the effect draws on; "" is the one that the
+	// lease requires, where it requires one.
+	Budget string `json:"budget,omitempty"`
+	// Symbols are names that the effect defines and no other effect may (I6). The
+	// gate compares them byte for byte; that they are those of the payload is up to
+	// the caller.
+	Symbols []string `json:"symbols,omitempty"`
 }
 
 // Premise is a named fact the decision rests on.
@@ -62,6 +69,7 @@ type Lease struct {
 	Expires   time.Time `json:"expires"`
 	Uses      int       `json:"uses,omitempty"`     // number of effects, not of attempts; 0 sets no limit
 	Replaces  string    `json:"replaces,omitempty"` // the lease it renews: same principal and holder, not wider, not revoked
+	Budget    string    `json:"budget,omitempty"`   // that every effect under it draws on, named by its proposal or not; "" requires none
 }
 
 // Limit bounds one payload field. A payload without the field is not covered.
@@ -140,6 +148,12 @@ func (p Proposal) canonical() (Proposal, error) {
 		if f.why != "" {
 			return p, &ProposalError{Field: f.field, Why: f.why}
 		}
+	}
+	if why := unfitName(p.Budget); why != "" && p.Budget != "" {
+		return p, &ProposalError{Field: "the budget", Why: why}
+	}
+	if why := unfitSymbols(p.Symbols); why != "" {
+		return p, &ProposalError{Field: "the symbols", Why: why}
 	}
 	payload, err := Canonical(p.Effect.Payload)
 	if err != nil {

@@ -15,7 +15,8 @@ var (
 	ErrMisfit       = errors.New("protocol: capabilities don't fit together")
 	ErrUnregistered = errors.New("protocol: no target is registered for the action")
 	ErrLease        = errors.New("protocol: the authority can't record this")
-	ErrUndecided    = errors.New("protocol: recorded, but a dispatch under the lease is undecided")
+	ErrBudget       = errors.New("protocol: the authority can't record this budget")
+	ErrUndecided    = errors.New("protocol: recorded, but a dispatch is undecided")
 	ErrResolution   = errors.New("protocol: the resolution doesn't count")
 	ErrReceipt      = errors.New("protocol: the entries don't make a receipt")
 	ErrUnknown      = errors.New("protocol: the journal has no such effect")
@@ -66,6 +67,18 @@ func (e *LeaseError) Error() string {
 }
 
 func (e *LeaseError) Is(target error) bool { return target == ErrLease }
+
+// BudgetError says why a budget was not recorded.
+type BudgetError struct {
+	Budget string
+	Why    string
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("protocol: budget %q %s; nothing was recorded", e.Budget, e.Why)
+}
+
+func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 
 // UndecidedError says that a revocation is recorded and counts, but that one
 // dispatch may still be under way. Revoke again to wait for it.

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -27,9 +28,11 @@ var guards = []guard{
 	{"S3", early | dispatch, undecidable},
 	{"S4", early | dispatch, done},
 	{"S5", early | dispatch, over},
+	{"S7", decided | dispatch, defined},
 	{"S8", decided | dispatch | last, unauthorized},
 	{"S9", decided, falseAtDecision},
 	{"S11", ready | dispatch | last, stale},
+	{"S12", dispatch, overBudget},
 	{"R2", dispatch | last, keyExpired},
 }
 
@@ -45,6 +48,7 @@ type stop struct {
 	why    string
 	once   bool // turns a proposal away: recorded once, and settles nothing
 	silent bool // nothing is recorded
+	held   []Holding
 }
 
 // facts are what the guards judge by. They are put together inside the stores'
@@ -52,11 +56,10 @@ type stop struct {
 type facts struct {
 	*work
 	effect    *effect // nil: the journal knows nothing of it
-	uses      map[string]int
+	state     *state  // of the journal
 	authority *authority
 	head      journal.Head // of the authority log
 	now       time.Time
-	logged    time.Time // latest time of an entry of the journal
 }
 
 // check asks the guards of one phase.
@@ -179,9 +182,12 @@ func unauthorized(f *facts) *stop {
 		}
 		f.covered = g
 	}
+	if g.Budget != "" && f.proposal.Budget != "" && f.proposal.Budget != g.Budget {
+		return refuse(fmt.Sprintf("requires budget %q, not %q", g.Budget, f.proposal.Budget))
+	}
 	line, used := g.first(), 0
 	for l := g; l != nil; l = l.replaced { // a suspect holds the lease that its decision named, which may be any of the line
-		used += f.uses[l.ID]
+		used += f.state.uses[l.ID]
 	}
 	if f.authority.line(f.effect.holds) == line.ID {
 		used--
@@ -189,7 +195,11 @@ func unauthorized(f *facts) *stop {
 	if g.Uses > 0 && used >= g.Uses {
 		return refuse(fmt.Sprintf("is used up: %d of %d", used, g.Uses))
 	}
-	f.lease, f.granted, f.line, f.drained = g.Lease, g.seq, line.ID, line.seq
+	f.lease, f.granted, f.line, f.budget = g.Lease, g.seq, line.ID, cmp.Or(f.proposal.Budget, g.Budget)
+	f.drained = [2]journal.Seq{line.seq}
+	if b := f.authority.budgets[f.budget]; b != nil {
+		f.drained[1] = b.first().seq
+	}
 	return nil
 }
 
@@ -244,7 +254,7 @@ func (p Premise) about() string {
 // keyExpired stops a resend that rests on the key where the key may be forgotten
 // (C9, C30).
 func keyExpired(f *facts) *stop {
-	if f.mode != resend || f.effect.keyEnds(f.can).After(later(f.now, f.logged)) {
+	if f.mode != resend || f.effect.keyEnds(f.can).After(later(f.now, f.state.logged)) {
 		return nil
 	}
 	return &stop{status: Status{Final: InFlight}, why: "the key window is over", silent: true}

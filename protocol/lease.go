@@ -16,7 +16,8 @@ import (
 
 // authority is what the entries of an authority log amount to.
 type authority struct {
-	grants map[string]*grant
+	grants  map[string]*grant
+	budgets map[string]*budgeted // as set last
 }
 
 // grant is one granted lease. Leases that replace one another form a line, which
@@ -30,7 +31,9 @@ type grant struct {
 	renewal  *grant      // the lease that renews this one
 }
 
-func newAuthority() *authority { return &authority{grants: map[string]*grant{}} }
+func newAuthority() *authority {
+	return &authority{grants: map[string]*grant{}, budgets: map[string]*budgeted{}}
+}
 
 // apply folds one entry. A grant that may not be recorded counts for nothing.
 func (a *authority) apply(n journal.Entry) error {
@@ -55,6 +58,14 @@ func (a *authority) apply(n journal.Entry) error {
 		}
 		if g := a.grants[b.Lease]; g != nil && g.revoked == 0 {
 			g.revoked = n.Seq
+		}
+	case journal.Budgeted:
+		b, err := bodyOf[budgetedBody](n)
+		if err != nil {
+			return err
+		}
+		if a.admitBudget(b.Budget) == nil {
+			a.budgets[b.Budget.Name] = &budgeted{b.Budget, n.Seq, a.budgets[b.Budget.Name]}
 		}
 	}
 	return nil
@@ -232,6 +243,8 @@ func (l Lease) unfit() string {
 		return "ends at a time that " + unfitTime(l.Expires)
 	case l.Uses < 0:
 		return "has a negative number of uses"
+	case l.Budget != "" && unfitName(l.Budget) != "":
+		return "requires a budget whose name " + unfitName(l.Budget)
 	}
 	for _, limit := range l.Limits {
 		if err := limit.valid(); err != nil {
@@ -268,6 +281,9 @@ func (l Lease) widerThan(old Lease) string {
 	}
 	if old.Uses > 0 && (l.Uses == 0 || l.Uses > old.Uses) {
 		return "number of uses"
+	}
+	if old.Budget != "" && l.Budget != old.Budget {
+		return fmt.Sprintf("budget %q", old.Budget)
 	}
 	for _, was := range old.Limits {
 		if !slices.ContainsFunc(l.Limits, was.kept) {

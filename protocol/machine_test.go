@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -19,9 +20,40 @@ type machine struct {
 	*rig
 	model map[journal.ID]protocol.Status
 	lease int // the last one granted
+	cap   int // the highest that the budget ever had
 }
 
-var machineRequests = []string{"case-1", "case-2", "case-3"}
+var machineRequests = []string{"case-1", "case-2", "case-3", "case-4"}
+
+// machineSymbols are what the requests define: of two that define the same, one
+// may land (I6).
+var machineSymbols = map[string][]string{"case-2": {"a", "b"}, "case-3": {"b"}, "case-4": {"c"}}
+
+// caps holds the ledger against the budget (I9) and the symbols (I6).
+func (m *machine) caps(t *rapid.T) {
+	sum, by := 0, map[string]journal.ID{}
+	for _, l := range m.service.ledger {
+		var payload struct{ Amount int }
+		if err := json.Unmarshal([]byte(l.payload), &payload); err != nil {
+			t.Fatal(err)
+		}
+		sum += payload.Amount
+		for _, request := range machineRequests {
+			for _, symbol := range machineSymbols[request] {
+				if id(request) != l.effect {
+					continue
+				}
+				if other, ok := by[symbol]; ok && other != l.effect {
+					t.Fatalf("symbol %q was defined by two effects", symbol)
+				}
+				by[symbol] = l.effect
+			}
+		}
+	}
+	if sum > m.cap {
+		t.Fatalf("%d landed under a cap of %d", sum, m.cap)
+	}
+}
 
 // told notes a final status, and finds it in contradiction to an earlier
 // one or to the ledger.
@@ -49,7 +81,7 @@ func (m *machine) told(t *rapid.T, got protocol.Result) {
 
 func (m *machine) submit(t *rapid.T) {
 	p := m.proposal(rapid.SampledFrom(machineRequests).Draw(t, "request"), rapid.SampledFrom([]int{20, 20, 20, 15, 30}).Draw(t, "amount"))
-	p.Lease = m.current()
+	p.Lease, p.Symbols = m.current(), machineSymbols[p.Request]
 	got, err := m.gate.Submit(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +90,13 @@ func (m *machine) submit(t *rapid.T) {
 }
 
 func (m *machine) current() string { return fmt.Sprintf("L-%d", m.lease) }
+
+// grants grants the next lease, which requires the budget.
+func (m *machine) grants() {
+	l := lease(m.current())
+	l.Budget = "refunds"
+	m.grant(l)
+}
 
 func (m *machine) recovers(t *rapid.T, wait bool) {
 	results, err := m.gate.Recover(context.Background(), protocol.RecoverOptions{Wait: wait})
@@ -92,7 +131,9 @@ func TestMachine(t *testing.T) {
 		can := rapid.SampledFrom(profiles).Draw(rt, "profile")
 		m := &machine{rig: newRig(t, can), model: map[journal.ID]protocol.Status{}}
 		defer m.kill()
-		m.grant(lease("L-0"))
+		m.setBudget(budget("20"))
+		m.cap = 20
+		m.grants()
 		rt.Repeat(map[string]func(*rapid.T){
 			"submit":  func(t *rapid.T) { m.orDies(t, m.submit) },
 			"recover": func(t *rapid.T) { m.orDies(t, func(t *rapid.T) { m.recovers(t, rapid.Bool().Draw(t, "wait")) }) },
@@ -114,9 +155,16 @@ func TestMachine(t *testing.T) {
 			"revoke": func(t *rapid.T) {
 				m.revoke(m.current())
 				m.lease++
-				m.grant(lease(m.current()))
+				m.grants()
 			},
+			"cap": func(t *rapid.T) {
+				cap := rapid.SampledFrom([]int{10, 20, 35}).Draw(t, "cap")
+				m.setBudget(budget(fmt.Sprint(cap)))
+				m.cap = max(m.cap, cap)
+			},
+			"": m.caps,
 		})
+		m.caps(rt)
 		// Left alone, everything ends.
 		m.service.script, m.service.refuse, m.onStep = nil, 0, nil
 		m.recovers(rt, true)
@@ -140,5 +188,6 @@ func TestMachine(t *testing.T) {
 			}
 			m.told(rt, protocol.Result{Effect: id(request), Status: r.Status, Receipt: r})
 		}
+		m.caps(rt)
 	})
 }

@@ -14,7 +14,7 @@ import (
 // stands (I12). It is derived from entries alone. Its scope is this effect id at
 // this target: what was done by hand or under other ids is not seen.
 type Receipt struct {
-	V         int             `json:"v"` // 1
+	V         int             `json:"v"` // 2
 	Namespace string          `json:"namespace"`
 	Effect    journal.ID      `json:"effect"`
 	Request   string          `json:"request"`
@@ -23,13 +23,16 @@ type Receipt struct {
 	Payload   json.RawMessage `json:"payload,omitempty"` // canonical, as journaled
 	Agent     string          `json:"agent"`
 	Lease     string          `json:"lease"` // that the decision names
+	Budget    string          `json:"budget,omitempty"`
+	Symbols   []string        `json:"symbols,omitempty"`
 
-	Status     Status `json:"status"`        // IN_FLIGHT where in doubt, NOT_SENT where only proposed
-	Why        string `json:"why,omitempty"` // REFUSED: what didn't hold, in words
-	Proposed   Fact   `json:"proposed"`
-	Authorized Fact   `json:"authorized"`
-	Executed   Fact   `json:"executed"`
-	Recorded   Fact   `json:"recorded"`
+	Status     Status    `json:"status"`         // IN_FLIGHT where in doubt, NOT_SENT where only proposed
+	Why        string    `json:"why,omitempty"`  // REFUSED: what didn't hold, in words
+	Held       []Holding `json:"held,omitempty"` // REFUSED: effects that held what it needed, some of them where they are many
+	Proposed   Fact      `json:"proposed"`
+	Authorized Fact      `json:"authorized"`
+	Executed   Fact      `json:"executed"`
+	Recorded   Fact      `json:"recorded"`
 
 	Attempts    []AttemptRecord `json:"attempts,omitempty"`
 	Assumptions []string        `json:"assumptions,omitempty"` // what the facts rest on that nobody proved
@@ -66,6 +69,7 @@ type AttemptRecord struct {
 	Authority Position      `json:"authority"` // the lease was live at this head
 	Read      []Reading     `json:"read,omitempty"`
 	Absence   *Absence      `json:"absence,omitempty"` // it settled the attempts before
+	Draw      *Draw         `json:"draw,omitempty"`    // what the effect held of a budget from here on
 	// Outcome is "committed", "landed", "refused", "not sent", "not executed",
 	// "not landed", "repeated" (under its key, by the attempt that committed) or
 	// "unknown"; of several that were unknown when the target said that it landed,
@@ -113,7 +117,7 @@ func receiptOf(entries []decoded) (Receipt, error) {
 	if len(entries) == 0 {
 		return Receipt{}, &ReceiptError{0, "there are no entries"}
 	}
-	b := receipt{Receipt: Receipt{V: 1, Effect: entries[0].Effect, Status: Status{Final: NotYetSent}}}
+	b := receipt{Receipt: Receipt{V: 2, Effect: entries[0].Effect, Status: Status{Final: NotYetSent}}}
 	var prev journal.Hash
 	for i := range entries {
 		e := &entries[i]
@@ -159,6 +163,7 @@ func (b *receipt) add(e *decoded) error {
 		b.Namespace, b.Revision, b.Request = p.Namespace, p.Revision, p.Proposal.Request
 		b.Action, b.Payload = p.Proposal.Effect.Action, slices.Clone(p.Proposal.Effect.Payload) // the caller's from now on
 		b.Agent, b.Lease = p.Proposal.Agent, p.Proposal.Lease
+		b.Budget, b.Symbols = p.Proposal.Budget, p.Proposal.Symbols
 		if b.Proposed.Is != Yes || b.ended != nil {
 			b.Proposed = Fact{Yes, fmt.Sprintf("entry %d, %s", e.Seq, e.Time.UTC().Format(time.RFC3339))}
 		}
@@ -192,8 +197,11 @@ func (b *receipt) add(e *decoded) error {
 		}
 		b.Attempts = append(b.Attempts, AttemptRecord{
 			Token: e.Token(), At: e.Time, Lease: d.Lease, Principal: b.grant.Principal, Grant: b.grant,
-			Authority: d.Authority, Read: d.Read, Absence: d.Absence, Outcome: "unknown",
+			Authority: d.Authority, Read: d.Read, Absence: d.Absence, Draw: d.Draw, Outcome: "unknown",
 		})
+		if d.Draw != nil {
+			b.Budget = d.Draw.Budget
+		}
 		b.grant = nil
 		b.stand()
 
@@ -370,7 +378,7 @@ func (b *receipt) assumed(what string) {
 // conclude derives the facts from where the entries led.
 func (b *receipt) conclude() {
 	if b.Status.Final == Refused && b.ended != nil {
-		b.Why = b.ended.Why
+		b.Why, b.Held = b.ended.Why, b.ended.Held
 	}
 	if b.Proposed.Is == "" {
 		b.Proposed = Fact{Unproved, "the journal lost the decision"}
@@ -384,7 +392,8 @@ func (b *receipt) conclude() {
 	switch {
 	case len(authorized) > 0:
 		b.Authorized = Fact{Yes, strings.Join(authorized, "; ")}
-		if b.Status.Reason == LeaseDead || b.Status.Reason == LeaseAtRecovery {
+		switch b.Status.Reason {
+		case LeaseDead, LeaseAtRecovery, OverBudget, DuplicateSymbol:
 			b.Authorized.Basis += "; later no: " + b.ended.Why
 		}
 	case len(b.Attempts) > 0:
@@ -450,6 +459,9 @@ func (r Receipt) String() string {
 	line("effect", "%s", r.Effect)
 	line("what", "%q %s", r.Action, r.Payload)
 	line("who", "agent %q under lease %q", r.Agent, r.Lease)
+	if len(r.Symbols) > 0 {
+		line("defines", "%q", r.Symbols)
+	}
 	for _, f := range []struct {
 		name string
 		Fact
@@ -460,6 +472,9 @@ func (r Receipt) String() string {
 		line(fmt.Sprintf("attempt %d", i+1), "%s at %s: %s", a.Token, a.At.UTC().Format(time.RFC3339), a.Outcome)
 		for _, p := range a.Read {
 			line("", "read %q: %s at %s", p.Name, p.Value, p.At.UTC().Format(time.RFC3339))
+		}
+		if d := a.Draw; d != nil {
+			line("", "draws %s on budget %q: %s%s, %s held by others", d.Amount, d.Budget, d.Cap, d.Period.words(), d.Others)
 		}
 	}
 	for _, a := range r.Assumptions {

@@ -11,7 +11,30 @@ import (
 
 // recordVersion is written into every body. A gate doesn't open a journal that
 // holds a greater one: an effect in flight keeps its meaning across upgrades.
-const recordVersion = 1
+//
+// A body that says nothing which version 1 doesn't know is written in version 1,
+// byte for byte as before. Version 2 has budgets and symbols: a gate that
+// would read over them doesn't open the journal.
+const recordVersion = 2
+
+// versioned is a body that needs more than version 1, or may.
+type versioned interface{ version() int }
+
+func (b proposedBody) version() int {
+	return since2(b.Proposal.Budget != "" || len(b.Proposal.Symbols) > 0)
+}
+func (b authorizedBody) version() int { return since2(b.Grant.Budget != "") }
+func (b dispatchedBody) version() int { return since2(b.Draw != nil) }
+func (b refusedBody) version() int    { return since2(len(b.Held) > 0) }
+func (b grantedBody) version() int    { return since2(b.Lease.Budget != "") }
+func (b budgetedBody) version() int   { return 2 }
+
+func since2(needed bool) int {
+	if needed {
+		return 2
+	}
+	return 1
+}
 
 // Position is an entry of a log, with the hash that proves it.
 type Position struct {
@@ -62,6 +85,7 @@ type (
 		Assumed   string      `json:"assumed,omitempty"`
 		Window    duration    `json:"window,omitempty"` // dedup window
 		Margin    duration    `json:"margin,omitempty"`
+		Draw      *Draw       `json:"draw,omitempty"` // what the effect holds of a budget from here on (I9)
 	}
 	notSentBody struct {
 		Attempt journal.Token `json:"attempt"`
@@ -84,6 +108,7 @@ type (
 		Read     []Reading      `json:"read,omitempty"`
 		Absence  *Absence       `json:"absence,omitempty"`
 		Rejected bool           `json:"rejected,omitempty"` // by the target, for good
+		Held     []Holding      `json:"held,omitempty"`     // who holds what it needs
 	}
 	ambiguousBody struct {
 		Why string `json:"why"`
@@ -100,16 +125,23 @@ type (
 	revokedBody struct {
 		Lease string `json:"lease"`
 	}
+	budgetedBody struct {
+		Budget Budget `json:"budget"`
+	}
 )
 
 type duration = time.Duration
 
 // record makes an entry of a body.
 func record(kind journal.Kind, effect journal.ID, body any) (journal.Entry, error) {
+	v := 1
+	if b, ok := body.(versioned); ok {
+		v = b.version()
+	}
 	raw, err := encode(struct {
 		V    int `json:"v"`
 		Body any `json:"body"`
-	}{recordVersion, body})
+	}{v, body})
 	return journal.Entry{Kind: kind, Effect: effect, Body: raw}, err
 }
 
@@ -141,7 +173,7 @@ func bodyOf[T any](e journal.Entry) (T, error) {
 	if err := json.Unmarshal(e.Body, &box); err != nil {
 		return box.Body, fmt.Errorf("protocol: entry %d, %v: %w: %w", e.Seq, e.Kind, journal.ErrFormat, err)
 	}
-	if box.V != recordVersion {
+	if box.V < 1 || box.V > recordVersion {
 		return box.Body, fmt.Errorf("protocol: entry %d, %v, has version %d: %w", e.Seq, e.Kind, box.V, journal.ErrFormat)
 	}
 	return box.Body, nil

@@ -16,7 +16,7 @@ type RecoverOptions struct {
 
 // Recover takes every open effect as far as it can. It claims them all first,
 // which starts every landing bound at once. An effect that is not in doubt goes
-// on at S8 with its recorded bytes. For one in doubt:
+// on at S7 with its recorded bytes. For one in doubt:
 //
 //	R1  a living process is at it                            left alone: IN_FLIGHT, with its owner
 //	R2  the key is inside its window, all guards hold and    sent again under the same key; done is COMMITTED_BY_RETRY,
@@ -27,7 +27,8 @@ type RecoverOptions struct {
 //	    or the bound is known                                else IN_FLIGHT
 //	R5  not found once it can't land any more; all hold      a new attempt that settles the earlier ones:
 //	                                                         REAPPLIED_AFTER_QUERY; IN_FLIGHT while the key replays a stored failure
-//	R6  the same, and something no longer holds              REFUSED:lease_at_recovery, REFUSED:stale_premise_at_recovery
+//	R6  the same, and something no longer holds              REFUSED:lease_at_recovery, REFUSED:stale_premise_at_recovery,
+//	                                                         REFUSED:over_budget, REFUSED:duplicate_symbol
 //	R7  not found, no fence and no bound; or nobody to ask   AMBIGUOUS; nobody to ask while R2 applies: IN_FLIGHT
 //	R8  an error, or nothing registered for the action       UNRESOLVED with the error; it stays open
 //

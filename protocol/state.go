@@ -14,8 +14,11 @@ type state struct {
 	effects map[journal.ID]*effect
 	live    map[journal.ID]*effect // open or ambiguous
 	uses    map[string]int         // effects that hold a use, by the first lease of the line
-	claimed map[journal.ID]bool    // by this process; others' settled effects need no entries in memory
-	logged  time.Time              // latest time of an entry
+	budgets budgets
+	undrawn []undrawn
+	symbols symbols
+	claimed map[journal.ID]bool // by this process; others' settled effects need no entries in memory
+	logged  time.Time           // latest time of an entry
 }
 
 func newState() *state {
@@ -23,6 +26,8 @@ func newState() *state {
 		effects: map[journal.ID]*effect{},
 		live:    map[journal.ID]*effect{},
 		uses:    map[string]int{},
+		budgets: budgets{},
+		symbols: symbols{},
 		claimed: map[journal.ID]bool{},
 	}
 }
@@ -50,10 +55,12 @@ type effect struct {
 	reason   Reason
 	question journal.Hash // of the entry that left it to a person
 
-	closed   bool // never sent again
-	rejected bool // the target said a final no
-	mismatch bool // the target holds other content under this id (C24, C35)
-	holds    string
+	closed   bool                  // never sent again
+	rejected bool                  // the target said a final no
+	mismatch bool                  // the target holds other content under this id (C24, C35)
+	holds    string                // the first lease of the line that a use is held of
+	draw     *drawn                // held of a budget; nil again once it landed
+	symbols  []string              // held; nil again once it landed
 	said     map[journal.Hash]bool // proposals turned away and recorded
 }
 
@@ -132,6 +139,9 @@ func (s *state) fold(e *effect, n *decoded) error {
 			e.authority = append(e.authority, recorded{b.Proposal.Lease, n.Seq})
 		}
 		e.final, e.way, e.reason = "", "", ""
+		if len(e.attempts) > 0 {
+			s.holdSuspect(e, n) // the journal had lost the decision
+		}
 
 	case journal.Dispatched:
 		b, err := read[dispatchedBody](n)
@@ -148,6 +158,13 @@ func (s *state) fold(e *effect, n *decoded) error {
 		}
 		e.tries++
 		s.hold(e, b.Holds)
+		s.symbols.take(e)
+		s.draws(e)
+		if b.Draw != nil && e.decision != nil {
+			if err := s.budgets.take(e, b.Draw, e.decision.Proposal.Request); err != nil {
+				return fmt.Errorf("protocol: entry %d: %w: %w", n.Seq, err, journal.ErrCorrupt)
+			}
+		}
 
 	case journal.Suspect:
 		if e.final == Committed || e.closed {
@@ -162,9 +179,7 @@ func (s *state) fold(e *effect, n *decoded) error {
 		}
 		e.attempts, e.keyed = append(e.attempts, a), append(e.keyed, a)
 		e.tries++
-		if e.holds == "" && a.lease != "" {
-			s.hold(e, a.lease)
-		}
+		s.holdSuspect(e, n)
 
 	case journal.NotSent:
 		b, err := read[notSentBody](n)
@@ -242,6 +257,21 @@ func (e *effect) settle(f Final, w Way, r Reason) {
 	e.attempts, e.mismatch = nil, false
 }
 
+// holdSuspect takes what an attempt that the journal lost held by its decision.
+func (s *state) holdSuspect(e *effect, n *decoded) {
+	if e.decision == nil {
+		return
+	}
+	p := e.decision.Proposal
+	if e.holds == "" {
+		s.hold(e, p.Lease)
+	}
+	s.symbols.take(e)
+	if e.draw == nil {
+		s.undrawn = append(s.undrawn, undrawn{e, p, n.Time})
+	}
+}
+
 // hold takes a use for e; an effect holds one at a time (C20).
 func (s *state) hold(e *effect, line string) {
 	if e.holds == line {
@@ -262,10 +292,18 @@ func (s *state) release(e *effect) {
 	e.holds = ""
 }
 
-// rehold gives the use back where nothing of e landed or may land any more (I9).
+// rehold gives back what e holds where nothing of it landed or may land any more
+// (I9), and makes it final where it landed.
 func (s *state) rehold(e *effect) {
-	if e.final == Refused || e.open() && len(e.attempts) == 0 {
+	switch {
+	case e.final == Refused || e.open() && len(e.attempts) == 0:
 		s.release(e)
+		s.symbols.giveBack(e)
+		s.draws(e)
+		s.budgets.giveBack(e)
+	case e.final == Committed:
+		e.symbols = nil
+		s.budgets.spend(e)
 	}
 }
 

@@ -46,9 +46,11 @@ const (
 	ConflictingPayload Reason = "conflicting_payload"
 	Closed             Reason = "closed"
 	TargetRejected     Reason = "target_rejected"
+	DuplicateSymbol    Reason = "duplicate_symbol"
 	LeaseDead          Reason = "lease"
 	FalseAtDecision    Reason = "premise_false_at_decision"
 	StalePremise       Reason = "stale_premise"
+	OverBudget         Reason = "over_budget"
 	LeaseAtRecovery    Reason = "lease_at_recovery"
 	StaleAtRecovery    Reason = "stale_premise_at_recovery"
 	ResolvedNotLanded  Reason = "resolved_not_landed"
@@ -93,7 +95,7 @@ var reasons = map[Final][]Reason{
 	NotYetSent: {""},
 	Unresolved: {"", Mismatch},
 	Refused: {
-		ConflictingPayload, Closed, TargetRejected, LeaseDead, FalseAtDecision, StalePremise,
+		ConflictingPayload, Closed, TargetRejected, DuplicateSymbol, LeaseDead, FalseAtDecision, StalePremise, OverBudget,
 		LeaseAtRecovery, StaleAtRecovery, ResolvedNotLanded,
 	},
 }

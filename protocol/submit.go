@@ -19,11 +19,13 @@ import (
 //	S4   it is committed                                    DUPLICATE_IGNORED, with the recorded result
 //	S5   a person closed it, or the target refused it       REFUSED:closed, REFUSED:target_rejected
 //	S6   none of these                                      PROPOSED is made durable before anything is read of the world
+//	S7   a symbol that it defines is held                   REFUSED:duplicate_symbol, with the holder
 //	S8   no live lease covers it                            REFUSED:lease
 //	S9   a premise was false when it was decided            REFUSED:premise_false_at_decision
 //	S10  no connection, or a premise can't be read          NOT_SENT, still open
 //	S11  a premise changed                                  REFUSED:stale_premise
-//	S13  all hold                                           AUTHORIZED and DISPATCHED, in one durable step that asks S1 to S5 and S8 again
+//	S12  its budget has no room for it                      REFUSED:over_budget, with the holders
+//	S13  all hold                                           AUTHORIZED and DISPATCHED, in one durable step that asks S1 to S5, S7, S8 and S12 again
 //	S14  the last read before the first byte fails          the attempt is closed as not sent; REFUSED:stale_premise, REFUSED:lease
 //	S15  the target did it                                  COMMITTED, with what it returned
 //	S15b a premise that the target checks failed            REFUSED:stale_premise
@@ -32,8 +34,9 @@ import (
 //	S18  anything else                                      IN_FLIGHT; Recover decides
 //
 // Where S1b settled the effect and S3, S4 or S5 would answer, the answer is what
-// recovery did. A retry under the same authority is judged on the premises that
-// were recorded first; another authority is another decision and brings its own.
+// recovery did. A retry under the same authority is judged on the premises, budget
+// and symbols that were recorded first; another authority is another decision and
+// brings its own.
 // S10 is tried again until the deadline of ctx, where it has one.
 //
 // A nil error means that what Status says is durable. A *ProposalError, or
@@ -196,7 +199,7 @@ func (g *Gate) propose(ctx context.Context, w *work, e *effect) (s *stop, err er
 	switch {
 	case prior == 0:
 	case e.decision != nil:
-		w.proposal.Premises = e.decision.Proposal.Premises
+		w.bindTo(e.decision.Proposal)
 	default:
 		entries, err := g.read([]journal.Seq{prior})
 		if err != nil {
@@ -206,7 +209,7 @@ func (g *Gate) propose(ctx context.Context, w *work, e *effect) (s *stop, err er
 		if err != nil {
 			return nil, err
 		}
-		w.proposal.Premises = b.Proposal.Premises
+		w.bindTo(b.Proposal)
 	}
 	if e.open() {
 		if e.decision != nil && e.decision.Proposal.Agent == w.proposal.Agent {
@@ -219,6 +222,13 @@ func (g *Gate) propose(ctx context.Context, w *work, e *effect) (s *stop, err er
 		}
 	}
 	return g.record(ctx, w, early)
+}
+
+// bindTo lets the decision first recorded under an authority say what a retry of
+// it rests on: facts read since would bless a change, and a claim left out would
+// dodge it.
+func (w *work) bindTo(p Proposal) {
+	w.proposal.Premises, w.proposal.Budget, w.proposal.Symbols = p.Premises, p.Budget, p.Symbols
 }
 
 // record appends PROPOSED, after asking the guards of in once more.

@@ -219,7 +219,7 @@ func TestReceiptsAreOnePageAndOneObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back protocol.Receipt
-	if err := json.Unmarshal(text, &back); err != nil || back.V != 1 || back.String() != got.Receipt.String() {
+	if err := json.Unmarshal(text, &back); err != nil || back.V != 2 || back.String() != got.Receipt.String() {
 		t.Errorf("%v: %s", err, text)
 	}
 	if n := strings.Count(got.Receipt.String(), "\n"); n > 40 {

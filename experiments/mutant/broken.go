@@ -49,6 +49,25 @@ var Broken = []Mutant{
 		Cells: []Cell{{Row: "conflicting_payload", Column: "gate@t1"}, {Row: "conflicting_payload", Column: "gate@t3"}},
 	},
 	{
+		Name: "no-cap",
+		Why:  "I9: what effects in doubt hold of a budget counts as spent",
+		Patches: []Patch{{
+			File: "protocol/guard.go",
+			Old:  "	{\"S12\", dispatch, overBudget},\n",
+		}},
+		Tests: []Test{{Package: "./protocol", Name: "TestABudgetIsHeldByWhatMayLand"}, {Package: "./protocol", Name: "TestConcurrentEffectsShareACap"}},
+	},
+	{
+		Name: "early-symbols",
+		Why:  "I6: of two effects that define one symbol the early check lets both pass (C12)",
+		Patches: []Patch{{
+			File: "protocol/guard.go",
+			Old:  "	{\"S7\", decided | dispatch, defined},\n",
+			New:  "	{\"S7\", decided, defined},\n",
+		}},
+		Tests: []Test{{Package: "./protocol", Name: "TestC12TheSymbolIsAskedAgainInTheAtomicStep"}},
+	},
+	{
 		Name: "no-landing-bound",
 		Why:  "I10: \"not found\" counts only once the request can't land any more",
 		Patches: []Patch{{

@@ -22,8 +22,9 @@ const (
 	Resolved   Kind = 11 // a person settled what was ambiguous
 	Conflicted Kind = 12 // a proposal was turned away: other content, or too late; settles nothing
 
-	Granted Kind = 32 // a principal granted a lease
-	Revoked Kind = 33 // a principal revoked one
+	Granted  Kind = 32 // a principal granted a lease
+	Revoked  Kind = 33 // a principal revoked one
+	Budgeted Kind = 34 // a principal set a budget, or changed one
 
 	Opened  Kind = 64 // first entry of a log: names its namespace and format
 	Suspect Kind = 65 // a cut tail may have held an attempt of this effect
@@ -35,7 +36,7 @@ var kindNames = map[Kind]string{
 	Committed: "COMMITTED", Refused: "REFUSED", Ambiguous: "AMBIGUOUS", Unresolved: "UNRESOLVED",
 	Fenced: "FENCED", TakenOver: "TAKEN_OVER", Resolved: "RESOLVED",
 	Conflicted: "CONFLICTED",
-	Granted:    "GRANTED", Revoked: "REVOKED",
+	Granted:    "GRANTED", Revoked: "REVOKED", Budgeted: "BUDGETED",
 	Opened: "OPENED", Suspect: "SUSPECT", Seal: "SEAL",
 }
 
