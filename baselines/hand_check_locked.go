@@ -2,9 +2,11 @@ package baselines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 // NewHandCheckLocked returns the hand check inside a file lock, so that two
@@ -27,9 +29,22 @@ type handCheckLocked struct {
 	lock *os.File
 }
 
+// Submit waits a minute and a bit for the lock, and then says that somebody has it.
 func (h *handCheckLocked) Submit(ctx context.Context, d Decision) (Told, error) {
-	if err := syscall.Flock(int(h.lock.Fd()), syscall.LOCK_EX); err != nil {
-		return Told{}, fmt.Errorf("baselines: the lock can't be taken: %w", err)
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
+		err := syscall.Flock(int(h.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return Told{}, fmt.Errorf("baselines: the lock can't be taken: %w", err)
+		}
+		if wait > time.Minute {
+			return Told{d.Amount, "LOCKED", Pending}, nil
+		}
+		if err := h.Clock.Wait(ctx, wait); err != nil {
+			return Told{}, err
+		}
 	}
 	defer syscall.Flock(int(h.lock.Fd()), syscall.LOCK_UN)
 	return h.handCheck.Submit(ctx, d)

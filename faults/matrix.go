@@ -62,9 +62,10 @@ var Reference = []Row{
 	{Name: "key_expired", Group: "reference", What: "Killed after the refund was applied; the service forgets its keys; restarted 25 hours later.", Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"forget-keys", "wait 25h"}, Submits: Amounts(2000)},
 }
 
-// Further are the rows beyond the reference table. Three points in them stand for
+// Further are the rows beyond the reference table. Four points in them stand for
 // a step that each column passes at a point of its own: "decision-durable",
-// "outcome-durable", and "settling", which every start passes while the effect is
+// "outcome-durable", "intent", which comes right before the record is written that
+// the send rests on, and "settling", which every start passes while the effect is
 // not settled.
 var Further = []Row{
 	{Name: "crash_before_propose", Group: "crash", What: "Killed before the decision is durable.", Faults: []Fault{{Kill, "decided", 1}}, Submits: Amounts(2000)},
@@ -77,6 +78,9 @@ var Further = []Row{
 	{Name: "crash_in_recovery", Group: "crash", What: "Killed before the send, and then at every step of the restart, once and twice in a row, on the file that loses what was not synced. The cell is the worst of these trials.", Faults: []Fault{{Kill, "before-send", 1}}, EveryStep: true, Submits: Amounts(2000)},
 	{Name: "crash_loop", Group: "crash", What: "Killed at one point on ten restarts in a row, then left alone.", Faults: kills("settling", 11), Submits: Amounts(2000)},
 
+	{Name: "concurrent_submit", Group: "delivery", What: "Two processes, and SQLite under the gate: the first is about to send when it is stopped; the second submits the same and goes as far as it can; the first goes on.", With: []string{"store:sqlite"}, Faults: []Fault{{Other, "before-send", 1}}, Submits: Amounts(2000, 2000)},
+	{Name: "concurrent_submit_overtaken", Group: "delivery", What: "The other order: the first has decided and submitted nothing when it is stopped; the second submits the same, whole; the first goes on.", With: []string{"store:sqlite"}, Faults: []Fault{{Other, "decided", 1}}, Submits: Amounts(2000, 2000)},
+	{Name: "concurrent_submit_one_owner", Group: "delivery", What: "As concurrent_submit, with the file store under the gate, which has one owner.", Needs: "gate", Faults: []Fault{{Other, "before-send", 1}}, Submits: Amounts(2000)},
 	{Name: "ack_lost", Group: "delivery", What: "Nobody dies: the refund is applied, the answer is dropped, the client times out.", Before: []string{"drop-answer"}, Submits: Amounts(2000)},
 	{Name: "connection_refused", Group: "delivery", What: "The service is down when the request is to be sent, and up again 5 s later.", Faults: []Fault{{"down:5s", "decided", 1}}, Submits: Amounts(2000)},
 	{Name: "error_after_apply", Group: "delivery", What: "The service applies the refund, answers 500, and replays the 500 for the key.", Before: []string{"error-after-apply"}, Submits: Amounts(2000)},
@@ -112,7 +116,18 @@ var Further = []Row{
 	{Name: "clock_behind", Group: "time", What: "As crash_on_the_wire, and the restarted worker's clock is an hour behind.", Before: []string{"delay-next:20s"}, Faults: []Fault{{Kill, "sim/accepted", 1}}, Outage: []string{"skew:-1h"}, Submits: Amounts(2000)},
 	{Name: "clock_ahead_at_expiry", Group: "time", What: "The lease has half an hour left and the worker's clock is an hour ahead.", With: []string{"lease-life:30m"}, Before: []string{"skew:1h"}, Submits: Amounts(2000)},
 	{Name: "clock_behind_at_expiry", Group: "time", What: "The lease ended a quarter of an hour ago and the worker's clock is an hour behind.", With: []string{"lease-life:30m"}, Before: []string{"skew:-1h"}, Faults: []Fault{{"wait:45m", "decided", 1}}, Submits: Amounts(2000)},
+	{Name: "clock_behind_within_margin", Group: "time", What: "The lease ended a moment ago and the worker's clock is 0.9 s behind, less than clocks may differ by.", With: []string{"lease-life:30m"}, Before: []string{"skew:-900ms"}, Faults: []Fault{{"wait:30m", "decided", 1}}, Submits: Amounts(2000)},
+	{Name: "sender_paused", Group: "time", What: "Two processes, and SQLite under the gate: the sender is stopped between its last step and its first byte; ten minutes later another process starts and recovers; then the sender goes on.", With: []string{"store:sqlite"}, Faults: []Fault{{Other, "before-send", 1}, {"wait:10m", "started", 2}}, Submits: Amounts(2000)},
+	{Name: "sender_paused_one_owner", Group: "time", What: "The same with the file store under the gate, which has one owner.", Needs: "gate", Faults: []Fault{{Other, "before-send", 1}, {"wait:10m", "started", 2}}, Submits: Amounts(2000)},
 	{Name: "key_expired_no_lookup", Group: "time", What: "Killed after the refund was applied; 25 hours later the key is forgotten, and the service can't be asked.", Needs: "keys", With: []string{"no-lookup"}, Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"wait 25h"}, Submits: Amounts(2000)},
+
+	{Name: "torn_tail", Group: "journal", What: "Killed after the refund was applied; the last entry of the log is torn.", Needs: "journal", Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"tear-journal"}, Submits: Amounts(2000)},
+	{Name: "bit_flip", Group: "journal", What: "Killed after the refund was applied; a bit of an entry flips that later ones prove durable; once that is noticed the entry is mended.", Needs: "journal", Faults: []Fault{{Kill, "sim/applied", 1}, {"mend-journal", "no-journal", 1}}, Outage: []string{"flip-journal"}, Submits: Amounts(2000)},
+	{Name: "disk_full", Group: "journal", What: "The disk is full when the process starts; once that is noticed there is room.", Needs: "journal", With: []string{"disk"}, Before: []string{"fill-disk"}, Faults: []Fault{{"free-disk", "no-journal", 1}}, Submits: Amounts(2000)},
+	{Name: "disk_full_outcome", Group: "journal", What: "The disk is full when the refund has been applied, and stays so.", Needs: "journal", With: []string{"disk"}, Faults: []Fault{{"fill-disk", "sim/applied", 1}}, Submits: Amounts(2000)},
+	{Name: "sync_error", Group: "journal", What: "The sync of the entry fails that the send rests on.", Needs: "journal", With: []string{"disk"}, Faults: []Fault{{"fail-sync", "intent", 1}}, Submits: Amounts(2000)},
+	{Name: "sync_error_outcome", Group: "journal", What: "The refund is applied, and the sync of its outcome fails.", Needs: "journal", With: []string{"disk"}, Faults: []Fault{{"fail-sync", "sim/applied", 1}}, Submits: Amounts(2000)},
+	{Name: "restored_backup", Group: "journal", What: "The refund is done and told; then the machine dies, and its log is restored from a copy made before the request, and opened as such where that can be said; the same request comes again a minute later.", Needs: "journal", Faults: []Fault{{"back-up-journal", "decided", 1}, {Kill, "told", 1}}, Outage: []string{"restore-journal", "wait 1m"}, Submits: Amounts(2000)},
 
 	{Name: "wire_reset_before", Group: "wire", What: "The connection is reset, and nothing was delivered.", With: []string{"wire"}, Faults: []Fault{{"reset-before-commit", "wire/request-read", 1}}, Submits: Amounts(2000)},
 	{Name: "wire_reset_after", Group: "wire", What: "The connection is reset after the refund was made.", With: []string{"wire"}, Faults: []Fault{{"reset-after-commit", "wire/request-read", 1}}, Submits: Amounts(2000)},

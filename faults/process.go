@@ -120,7 +120,7 @@ func (p *process) start(folder, control string) error {
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			awaitDeath(p.cmd.Process.Pid)
+			await(p.cmd.Process.Pid, syscall.WEXITED)
 			close(p.died)
 			// Its number stays its own, and so its group's, until it is waited for.
 			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
@@ -130,11 +130,12 @@ func (p *process) start(folder, control string) error {
 	return <-started
 }
 
-// awaitDeath returns when the child pid is dead, and leaves it to be waited for.
-func awaitDeath(pid int) {
+// await returns when one of the changes has happened to the child pid, and leaves
+// it to be waited for.
+func await(pid, changes int) {
 	const idIsPid = 1 // P_PID of waitid(2)
 	for {
-		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, idIsPid, uintptr(pid), 0, syscall.WEXITED|syscall.WNOWAIT, 0, 0)
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, idIsPid, uintptr(pid), 0, uintptr(changes|syscall.WNOWAIT), 0, 0)
 		if errno != syscall.EINTR {
 			return
 		}
@@ -190,6 +191,9 @@ func (s *Stage) ends(ctx context.Context, p *process) (hung bool) {
 		case <-impatient.C:
 			s.mu.Lock()
 			left := s.plan.Patience - time.Since(s.moved)
+			if s.aside == p { // it is stopped, and not what hangs
+				left = s.plan.Patience
+			}
 			s.mu.Unlock()
 			if left <= 0 {
 				return true
@@ -216,11 +220,15 @@ func (s *Stage) idle() {
 func (s *Stage) bury(p *process) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.proc != p {
+	switch p {
+	case s.proc:
+		s.proc = nil
+		s.clock.bury()
+	case s.aside:
+		s.aside = nil
+	default:
 		return false
 	}
-	s.proc = nil
-	s.clock.bury()
 	s.cond.Broadcast()
 	return true
 }
@@ -338,6 +346,9 @@ func (s *Stage) asked(p *process, q question) (*reply, bool) {
 func (s *Stage) timed(l *link, p *process, q question, pending **deadline) (*reply, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for s.aside == p {
+		s.cond.Wait()
+	}
 	if s.proc != p {
 		return nil, false
 	}

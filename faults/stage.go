@@ -26,6 +26,9 @@ type Stage struct {
 	clock     virtualClock
 	skew      time.Duration
 	proc      *process // the process under test, while it lives and is not given up
+	aside     *process // the one that is stopped while another has the stage
+	starts    int
+	start     func() (killed bool, err error) // starts the program and follows it
 	last      trace.Point
 	passages  map[trace.Point]int
 	fired     []bool // by index of the plan's faults

@@ -130,11 +130,15 @@ func temporary() (string, error) {
 
 // play runs the program as often as the trial says.
 func (s *Stage) play(ctx context.Context) error {
+	s.start = func() (bool, error) {
+		s.starts++ // by one goroutine at a time: a start that stops for another waits for it
+		return s.follow(ctx, s.starts)
+	}
 	for _, action := range s.plan.Before {
 		s.act(action)
 	}
 	for start := 1; ; start++ {
-		killed, err := s.follow(ctx, start)
+		killed, err := s.start()
 		if err == nil {
 			err = context.Cause(ctx)
 		}
@@ -189,6 +193,10 @@ func (s *Stage) pass(p *process, who string, at trace.Point, subject string) boo
 			}
 			continue
 		}
+		if f.What == Other {
+			s.fired[i] = s.other() || s.fired[i]
+			continue
+		}
 		s.fired[i] = true
 		s.mu.Unlock()
 		s.act(f.What)
@@ -203,7 +211,7 @@ func (s *Stage) pass(p *process, who string, at trace.Point, subject string) boo
 // and while an act goes on beside it, at the points that the act named. at is ""
 // for what is no point. False means that p is dead. The stage's lock is held.
 func (s *Stage) hold(p *process, at trace.Point) bool {
-	for s.proc == p && (s.acting > 0 || s.beside.holds(at)) {
+	for s.aside == p || s.proc == p && (s.acting > 0 || s.beside.holds(at)) {
 		s.cond.Wait()
 	}
 	return s.proc == p

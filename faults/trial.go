@@ -40,10 +40,10 @@ type Trial struct {
 type Axis struct{ Name, Value string }
 
 // Fault is what happens when a point is passed for the n-th time: the process
-// under test is killed, or a named act of the world is done while it stands
-// still.
+// under test is killed, or stopped for another one, or a named act of the world
+// is done while it stands still.
 type Fault struct {
-	What    string // Kill, or the name of an action
+	What    string // Kill, Other, or the name of an action
 	At      trace.Point
 	Passage int // from 1
 }

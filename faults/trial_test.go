@@ -124,7 +124,7 @@ func TestRows(t *testing.T) {
 				t.Errorf("row %s: act %q can't be hung on a point: %v", row.Name, act, err)
 			}
 		}
-		if len(row.Outage) > 0 && (len(row.Faults) == 0 || row.Faults[0].What != faults.Kill) {
+		if len(row.Outage) > 0 && !slices.ContainsFunc(row.Faults, func(f faults.Fault) bool { return f.What == faults.Kill }) {
 			t.Errorf("row %s has an outage and nobody dies", row.Name)
 		}
 	}

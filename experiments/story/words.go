@@ -107,6 +107,10 @@ func words(e history.Event) (text string, from Detail) {
 		return "says that it is done", Every
 	case history.Killed:
 		return "killed by SIGKILL", Main
+	case history.Stopped:
+		return "stopped by SIGSTOP; another process has the stage", Main
+	case history.Continued:
+		return "goes on, by SIGCONT", Main
 	case history.Exited:
 		return with(e, func(x history.Exit) string {
 			if x.Code == 0 {

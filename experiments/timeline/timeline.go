@@ -205,6 +205,8 @@ func styleOf(e history.Event) svg.Style {
 	switch e.Kind {
 	case history.Killed, history.Exited, history.Hung, history.Unfired:
 		return svg.Bad
+	case history.Stopped:
+		return svg.Warn
 	case history.Started, history.Applied, history.Told:
 		return svg.Strong
 	case history.Requested:

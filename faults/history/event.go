@@ -30,15 +30,17 @@ type History []Event
 type Kind string
 
 const (
-	Declared Kind = "declared" // Declaration: what the judge holds the trial to
-	Started  Kind = "started"  // a process began; Who numbers it
-	Passed   Kind = "passed"   // a point; Point says which
-	Modelled Kind = "modelled" // Decision: the model was called and answered
-	Told     Kind = "told"     // Answer: what the column told its caller
-	Finished Kind = "finished" // a process says that it is done
-	Killed   Kind = "killed"   // a process died of the supervisor's SIGKILL, as asserted
-	Exited   Kind = "exited"   // Exit: a process ended by itself
-	Hung     Kind = "hung"     // Exit: a process did not come to an end; Text has its stacks
+	Declared  Kind = "declared"  // Declaration: what the judge holds the trial to
+	Started   Kind = "started"   // a process began; Who numbers it
+	Passed    Kind = "passed"    // a point; Point says which
+	Modelled  Kind = "modelled"  // Decision: the model was called and answered
+	Told      Kind = "told"      // Answer: what the column told its caller
+	Finished  Kind = "finished"  // a process says that it is done
+	Killed    Kind = "killed"    // a process died of the supervisor's SIGKILL, as asserted
+	Stopped   Kind = "stopped"   // a process stands still since the supervisor's SIGSTOP, as asserted
+	Continued Kind = "continued" // and goes on, after SIGCONT
+	Exited    Kind = "exited"    // Exit: a process ended by itself
+	Hung      Kind = "hung"      // Exit: a process did not come to an end; Text has its stacks
 
 	Acted    Kind = "acted"    // Action: something in the world was done; its effects follow as events of their own
 	Granted  Kind = "granted"  // Lease

@@ -15,6 +15,7 @@ type state int
 const (
 	absent   state = iota
 	running        // started
+	stopped        // stands still for another one
 	finished       // said that it is done; it may still exit or be killed
 	ended          // killed, exited or hung
 )
@@ -28,8 +29,8 @@ func read(h history.History) (*reading, []string) {
 		flaws = append(flaws, event(pos)+" "+fmt.Sprintf(format, args...))
 	}
 	var passages []passage
-	newest, born := "", 0
-	processes := map[string]state{}
+	newest, born := "", 0 // the process that has the stage, and where it began
+	processes, begins := map[string]state{}, map[string]int{}
 	refunds, requests := map[string]bool{}, map[int]request{}
 
 	if len(h) == 0 {
@@ -58,6 +59,17 @@ func read(h history.History) (*reading, []string) {
 				flaw(pos, "starts %q, which is no new process", e.Who)
 			}
 			processes[e.Who], newest, born = running, e.Who, pos
+			begins[e.Who] = pos
+		case history.Stopped:
+			if processes[e.Who] != running {
+				flaw(pos, "stops %q, which was not running", e.Who)
+			}
+			processes[e.Who] = stopped
+		case history.Continued:
+			if processes[e.Who] != stopped {
+				flaw(pos, "lets %q go on, which was not stopped", e.Who)
+			}
+			processes[e.Who], newest, born = running, e.Who, begins[e.Who]
 		case history.Passed, history.Modelled, history.Told, history.Finished:
 			if isProcess(e.Who) && processes[e.Who] != running {
 				flaw(pos, "is by %s, which was not running", e.Who)
@@ -166,7 +178,7 @@ func read(h history.History) (*reading, []string) {
 		flaws = append(flaws, "no process was ever started")
 	}
 	for _, who := range slices.Sorted(maps.Keys(processes)) {
-		if processes[who] == running {
+		if p := processes[who]; p == running || p == stopped {
 			flaws = append(flaws, "the history ends while "+who+" is running")
 		}
 	}
