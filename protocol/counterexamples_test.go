@@ -13,8 +13,8 @@ import (
 )
 
 // The histories that broke earlier wordings of the contract, by number. C12 is in
-// symbol_test.go; C13 and C22 come with corrections and restored journals; C15,
-// C23 and C27 are the journal's, C26 is the wire's.
+// symbol_test.go and C22 in restored_test.go; C13 comes with corrections; C15, C23
+// and C27 are the journal's, C26 is the wire's.
 
 func TestC01LagAfterTheFence(t *testing.T) {
 	can := protocol.Capabilities{Lookup: true, LookupLag: 5 * time.Second, Fencing: true}

@@ -39,8 +39,9 @@ type Gate struct {
 	Config
 	journal   journal.Store
 	authority journal.Store
-	state     *state     // inside the journal's callbacks only
-	grants    *authority // inside the authority's callbacks only
+	state     *state      // inside the journal's callbacks only
+	grants    *authority  // inside the authority's callbacks only
+	restored  journal.Seq // entry at which the journal was opened as restored last; no other process can do so while this one has it open
 
 	mu      sync.Mutex
 	targets map[string]Target
@@ -99,7 +100,7 @@ func Open(ctx context.Context, c Config) (*Gate, error) {
 	if g.journal, err = c.Journal(g.state.apply); err != nil {
 		return nil, errors.Join(fmt.Errorf("protocol: the journal: %w", err), g.authority.Close())
 	}
-	if err := g.journal.View(ctx, func(journal.Head) {}); err != nil {
+	if err := g.journal.View(ctx, func(journal.Head) { g.restored = g.state.restored }); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	c.Trace.At(PointOpened, "")

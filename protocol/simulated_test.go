@@ -464,6 +464,7 @@ type rig struct {
 	gate      *protocol.Gate
 	store     func(journal.Store) journal.Store // wraps the gate's journal
 	margin    time.Duration
+	restored  bool // the journal is opened as restored from a backup
 
 	dead   bool
 	onStep func(p string) // every point, and every step of the service
@@ -532,7 +533,7 @@ func (r *rig) open() {
 	r.Helper()
 	r.dead, r.drain = false, r.openDrain()
 	at := trace.Func(r.pass)
-	open := journal.FileOpener(r.path("journal"), journal.Options{Namespace: namespace, Now: r.clock.Now, Dir: r.disk, Trace: at})
+	open := journal.FileOpener(r.path("journal"), journal.Options{Namespace: namespace, Now: r.clock.Now, Dir: r.disk, Trace: at, Restored: r.restored})
 	wrapped := func(apply func(journal.Entry) error) (journal.Store, error) {
 		s, err := open(apply)
 		if err == nil && r.store != nil {

@@ -19,6 +19,8 @@ type state struct {
 	symbols symbols
 	claimed map[journal.ID]bool // by this process; others' settled effects need no entries in memory
 	logged  time.Time           // latest time of an entry
+
+	restored journal.Seq // of the last opening as restored from a backup; 0 for none
 }
 
 func newState() *state {
@@ -98,6 +100,14 @@ func (e *effect) latest() journal.Token {
 func (s *state) apply(n journal.Entry) error {
 	if n.Time.After(s.logged) {
 		s.logged = n.Time
+	}
+	if n.Kind == journal.Opened {
+		switch epoch, err := journal.EpochOf(n); {
+		case err != nil:
+			return err
+		case epoch > 0:
+			s.restored = n.Seq
+		}
 	}
 	if n.Effect.IsZero() {
 		return nil
@@ -249,6 +259,17 @@ func (s *state) fold(e *effect, n *decoded) error {
 		return fmt.Errorf("protocol: entry %d is of kind %v: %w", n.Seq, n.Kind, journal.ErrFormat)
 	}
 	return nil
+}
+
+// mayBeLost reports whether a log that was restored from a backup, at the given
+// entry, may lack an attempt for e: nothing was recorded of it since, and what is
+// there allows one (C22). An effect that was open in the backup is suspect by the
+// opening itself.
+func (e *effect) mayBeLost(restored journal.Seq) bool {
+	if restored == 0 || e == nil {
+		return restored != 0
+	}
+	return e.final == Refused && !e.closed && e.seqs[len(e.seqs)-1] < restored
 }
 
 // settle ends the effect's openness and every attempt of it.

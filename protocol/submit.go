@@ -14,6 +14,8 @@ import (
 //
 //	S1   a living process is at this effect                 IN_FLIGHT, with its owner
 //	S1b  an attempt is in doubt and nobody is at it         it is recovered without waiting; still in doubt: IN_FLIGHT
+//	     the journal was restored from a backup and holds     it is suspect from here on, and recovered as at S1b (C22)
+//	     nothing that was recorded of it since
 //	S2   the payload is not the recorded one                REFUSED:conflicting_payload; recorded once, settles nothing
 //	S3   nobody can tell whether it landed                  AMBIGUOUS
 //	S4   it is committed                                    DUPLICATE_IGNORED, with the recorded result
@@ -67,6 +69,9 @@ func (g *Gate) Submit(ctx context.Context, p Proposal) (Result, error) {
 	}
 	defer g.release(ctx, w.id, claim)
 
+	if e, err = g.distrust(ctx, w.id, e); err != nil {
+		return Result{Effect: w.id}, err
+	}
 	var recovered Status
 	if e.inDoubt() { // S1b
 		if e.decision == nil {
@@ -101,6 +106,22 @@ func (g *Gate) Submit(ctx context.Context, p Proposal) (Result, error) {
 	r, err := g.result(ctx, w.id, o)
 	r.Recovered = recovered
 	return r, err
+}
+
+// distrust makes an effect suspect, durably, that a log restored from a backup may
+// have lost an attempt for: it is looked up before its first send (C22). It
+// returns where the effect stands then.
+func (g *Gate) distrust(ctx context.Context, id journal.ID, e *effect) (*effect, error) {
+	if !e.mayBeLost(g.restored) {
+		return e, nil
+	}
+	_, err := g.journal.Update(context.WithoutCancel(ctx), func(h journal.Head) ([]journal.Entry, error) {
+		return []journal.Entry{journal.SuspectEntry(id, h.Segment, 0, "the log was restored from a backup, which may lack an attempt")}, nil
+	})
+	if err != nil {
+		return e, err
+	}
+	return g.find(ctx, id)
 }
 
 // work checks the proposal and finds its target.
