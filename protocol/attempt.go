@@ -90,7 +90,7 @@ func (g *Gate) within(ctx context.Context, w *work, now time.Time, f func(*facts
 	return g.authority.View(ctx, func(head journal.Head) {
 		f(&facts{
 			work: w, effect: g.state.effects[w.id], state: g.state,
-			authority: g.grants, head: head, now: now,
+			authority: g.grants, head: head, now: now, margin: g.ClockMargin,
 		})
 	})
 }

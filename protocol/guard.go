@@ -60,6 +60,7 @@ type facts struct {
 	authority *authority
 	head      journal.Head // of the authority log
 	now       time.Time
+	margin    time.Duration // by how much clocks may differ
 }
 
 // check asks the guards of one phase.
@@ -173,7 +174,7 @@ func unauthorized(f *facts) *stop {
 	case g.dead():
 		return refuse("is revoked")
 	}
-	if why := g.expired(f.now); why != "" {
+	if why := g.expired(f.latest().Add(f.margin)); why != "" {
 		return refuse(why)
 	}
 	if f.covered != g { // grants and decisions don't change: what covers once covers again
@@ -202,6 +203,11 @@ func unauthorized(f *facts) *stop {
 	}
 	return nil
 }
+
+// latest is the latest time that anything here speaks of: the wall clock's, or that
+// of an entry of either log. A clock that is behind must not bring a lease back to
+// life that a log proves to be over.
+func (f *facts) latest() time.Time { return later(later(f.now, f.state.logged), f.authority.logged) }
 
 // falseAtDecision stops what was decided on a fact that already spoke against it.
 func falseAtDecision(f *facts) *stop {

@@ -18,6 +18,7 @@ import (
 type authority struct {
 	grants  map[string]*grant
 	budgets map[string]*budgeted // as set last
+	logged  time.Time            // latest time of an entry
 }
 
 // grant is one granted lease. Leases that replace one another form a line, which
@@ -37,6 +38,7 @@ func newAuthority() *authority {
 
 // apply folds one entry. A grant that may not be recorded counts for nothing.
 func (a *authority) apply(n journal.Entry) error {
+	a.logged = later(a.logged, n.Time)
 	switch n.Kind {
 	case journal.Granted:
 		b, err := bodyOf[grantedBody](n)
@@ -135,12 +137,13 @@ func (a *authority) line(id string) string {
 	return id
 }
 
-// expired says that l is over at now; "" is that it isn't.
+// expired says that l is over at now; "" is that it isn't. Where clocks may differ,
+// now is the latest that it may be.
 func (l Lease) expired(now time.Time) string {
 	if now.Before(l.Expires) {
 		return ""
 	}
-	return "has expired at " + l.Expires.UTC().Format(time.RFC3339)
+	return "is over, or may be by another clock: it ends at " + l.Expires.UTC().Format(time.RFC3339)
 }
 
 // covers says why l, while it lasts, doesn't let agent do x; "" is nothing.
