@@ -8,6 +8,7 @@ package baselines
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -133,6 +134,15 @@ type log struct {
 func openLog(open func(journal.Mode, func(journal.Entry) error) (journal.Store, error), mode journal.Mode) (*log, error) {
 	l := &log{last: map[string]map[journal.Kind]line{}}
 	store, err := open(mode, l.apply)
+	if errors.Is(err, journal.ErrMode) { // a torn tail: only the log's owner cuts it
+		owner, oerr := open(journal.Owner, func(journal.Entry) error { return nil })
+		if oerr != nil {
+			return nil, oerr
+		}
+		if err = owner.Close(); err == nil {
+			store, err = open(mode, l.apply)
+		}
+	}
 	l.store = store
 	return l, err
 }

@@ -52,6 +52,9 @@ func Sizes() []Size {
 	return sizes
 }
 
+// Lines counts the lines of a Go file that hold a token.
+func Lines(text []byte) int { return codeLines(text, 0, len(text)) }
+
 // codeLines counts the lines between two offsets that hold a token.
 func codeLines(text []byte, from, to int) int {
 	fset := token.NewFileSet()

@@ -59,8 +59,10 @@ func (w *refundWorld) Do(action string, proceed func(until ...trace.Point)) erro
 	if found {
 		name += ":"
 	}
-	if act := acts[name]; act != nil {
-		return act(w, argument)
+	for _, list := range []map[string]func(*refundWorld, string) error{acts, damages} {
+		if act := list[name]; act != nil {
+			return act(w, argument)
+		}
 	}
 	if mode := proxy.Mode(name); w.middle != nil && slices.Contains(proxy.Modes(), mode) {
 		w.middle.Next(mode)

@@ -1,7 +1,6 @@
 package experiments
 
 import (
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -89,6 +88,7 @@ func findColumn(columns []column, name string) (column, bool) {
 // evidenceOf is where a column's artefacts lie after a trial.
 type evidenceOf struct {
 	state string
+	store string // the gate's
 	now   func() time.Time
 }
 
@@ -105,7 +105,7 @@ func noEvidence(evidenceOf) string { return recordNone }
 // logEvidence grades a baseline's log.
 func logEvidence(at evidenceOf) string {
 	shown, err := baselines.Shown(func(apply func(journal.Entry) error) (journal.Store, error) {
-		return journal.OpenFile(filepath.Join(at.state, "journal"), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: at.now}, apply)
+		return journal.OpenFile(journalDir(at.state), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: at.now}, apply)
 	})
 	switch {
 	case err != nil || shown == baselines.Evidence{}:
@@ -118,9 +118,9 @@ func logEvidence(at evidenceOf) string {
 
 // gateEvidence grades the gate's receipts.
 func gateEvidence(at evidenceOf) string {
-	store, err := journal.OpenFile(filepath.Join(at.state, "journal"), journal.Options{
+	store, err := gateJournal(at.state, at.store, journal.Options{
 		Mode: journal.Reader, Namespace: namespace, Now: at.now,
-	}, func(journal.Entry) error { return nil })
+	})(func(journal.Entry) error { return nil })
 	if err != nil {
 		return recordNone
 	}

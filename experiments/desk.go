@@ -61,6 +61,10 @@ func (d desk) trials(table string, r faults.Row, c column) []faults.Trial {
 	if !c.journaled {
 		return []faults.Trial{t}
 	}
+	if c.gate && slices.Contains(r.With, "store:"+storeSQLite) {
+		t.Axes = []faults.Axis{{Name: "store", Value: storeSQLite}}
+		return []faults.Trial{t}
+	}
 	var trials []faults.Trial
 	for _, kind := range []string{filePlain, fileLossy} {
 		t.Axes = []faults.Axis{{Name: "file", Value: kind}}
@@ -121,6 +125,7 @@ func (d desk) run(ctx context.Context, t faults.Trial) (Outcome, error) {
 			}
 			given = task{
 				Experiment: t.Experiment, Column: t.Column, Network: world.network, Address: world.address, State: s.State(), File: fileOf(t),
+				Store: on.store, Disk: on.disk, Amount: row.Submits[0].Amount,
 				Profile: on.profile, Premises: on.premises, Agent: agentID, Lease: leaseID, Order: orderID, Case: caseID, Request: caseID,
 			}
 			return world, nil

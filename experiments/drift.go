@@ -49,6 +49,9 @@ func (f Finding) String() string {
 // must give the same records, unless e is made once. Errors are those of Run; results that are missing
 // or can't be read are findings.
 func Check(ctx context.Context, e *Experiment, dir string, bytesOnly bool, o Options) ([]Finding, error) {
+	if e.Over != nil {
+		return checkDerived(dir, e), nil
+	}
 	files := FilesOf(dir, e)
 	encoded, err := readRegular(files.Records)
 	if err != nil {

@@ -49,6 +49,10 @@ type Experiment struct {
 	// that names this experiment; nil where Run starts other programs.
 	Child func(c *faults.Child) error
 
+	// Over renders the page of an experiment over the records of the others, in the
+	// order of All. It has no cells and no records of its own, and nothing is run.
+	Over func(results []Record) string
+
 	// Page renders the records of a whole run as the experiment's page.
 	Page func(records []Record) string
 }

@@ -4,7 +4,7 @@ import "strings"
 
 // declaredFaults is what is prescribed for the gate beyond the reference table,
 // for the check and the exit code only. A line with one cell is of every tier;
-// one with three is of t1, t2 and t3, and that of t2 is the conditional
+// in it "gate@" stands for the column; one with three is of t1, t2 and t3, and that of t2 is the conditional
 // service's too unless a fourth says otherwise. Of the fenced service, the fifth,
 // little but what holds at every tier is prescribed.
 const declaredFaults = `
@@ -18,6 +18,9 @@ crash_after_commit             | DUPLICATE_IGNORED $20 ok
 crash_in_recovery              | COMMITTED_BY_RETRY $20 ok                 | REAPPLIED_AFTER_QUERY $20 ok              | AMBIGUOUS $0 look
 crash_loop                     | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
 
+concurrent_submit              | COMMITTED+IN_FLIGHT $20 ok
+concurrent_submit_overtaken    | DUPLICATE_IGNORED+COMMITTED $20 ok
+concurrent_submit_one_owner    | COMMITTED+LOCKED_OUT:gate@ $20 ok
 ack_lost                       | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
 connection_refused             | COMMITTED $20 ok
 error_after_apply              | COMMITTED_ON_QUERY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
@@ -53,7 +56,18 @@ clock_ahead                    | COMMITTED_BY_RETRY $20 ok                 | COM
 clock_behind                   | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
 clock_ahead_at_expiry          | REFUSED:lease $0 look
 clock_behind_at_expiry         | COMMITTED $20 BAD
+clock_behind_within_margin     | REFUSED:lease $0 ok
+sender_paused                  | COMMITTED+IN_FLIGHT $20 ok
+sender_paused_one_owner        | COMMITTED+LOCKED_OUT:gate@ $20 ok
 key_expired_no_lookup          | AMBIGUOUS $20 look
+
+torn_tail                      | COMMITTED_ON_QUERY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
+bit_flip                       | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
+disk_full                      | COMMITTED $20 ok
+disk_full_outcome              | COMMITTED $20 ok
+sync_error                     | COMMITTED_BY_RETRY $20 ok                 | REAPPLIED_AFTER_QUERY $20 ok              | AMBIGUOUS $0 look
+sync_error_outcome             | DUPLICATE_IGNORED $20 ok                  | DUPLICATE_IGNORED $20 ok                  | AMBIGUOUS $20 look
+restored_backup                | COMMITTED_ON_QUERY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
 
 wire_reset_before              | COMMITTED_BY_RETRY $20 ok                 | REAPPLIED_AFTER_QUERY $20 ok              | AMBIGUOUS $0 look
 wire_reset_after               | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
@@ -89,7 +103,7 @@ func faultsDeclared(_, row, column string) string {
 		at := map[string]int{"t1": 1, "t2": 2, "t3": 3, "conditional": 4, "fenced": 5}[profile]
 		switch {
 		case len(cells) == 2:
-			return cells[1]
+			return strings.Replace(cells[1], ":gate@", ":"+column, 1)
 		case at == 4 && len(cells) == 4:
 			return cells[2]
 		case 0 < at && at < len(cells):

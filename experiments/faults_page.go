@@ -21,6 +21,7 @@ var faultGroups = []group{
 	{"authority", "The approval ends, is too narrow, is replaced, or was never there."},
 	{"world", "The facts that the decision rests on change, or only seem to."},
 	{"time", "Clocks are wrong, and windows are over."},
+	{"journal", "The log itself fails: the disk under it, or what is read back. Every column that writes a log writes it in the same format, with the same store."},
 	{"wire", "Nothing is wrong with column and service. A proxy between them reads every request whole, and where it delivers it the whole answer, and then misbehaves: what was done is certain, and the column can't know it."},
 	{"realities", "Four things that can have happened. What the column sees is silence, and the same in all of them."},
 }
@@ -52,6 +53,10 @@ var moreLines = map[string]string{
 	"clock_behind":                  "The wait of `crash_on_the_wire`, by a clock that doesn't jump.",
 	"wire_late":                     "The wait of `crash_on_the_wire`.",
 	"still_working":                 "The wait of `crash_on_the_wire`, counted from the end of the send that timed out.",
+	"concurrent_submit":             "At t2 the file lock of `hand-check-locked`, held over check and send: about fifteen lines with the wait for it.",
+	"sender_paused":                 "The file lock, likewise; a lock that ends by a timer would not do, since the sender is alive.",
+	"torn_tail":                     "At t3 about four lines: have the log say that its opening cut something, and then stop for a person.",
+	"restored_backup":               "At t3 three lines: where an operator says that the log comes from a backup, stop for a person.",
 	"key_expired_no_lookup":         "Three lines: compare the time of the log's first \"sending\" line with the key's window, less a margin, and stop for a person behind it.",
 }
 
@@ -62,15 +67,18 @@ var faultsNotes = []string{
 	"`aba_premise_versioned`: a version can't go back, so the same history refuses. Both are right: eligibility had been gone for a while.",
 	"`clock_ahead_at_expiry` and `clock_behind_at_expiry`: no landing depends on the wall clock, but the end of a lease does. The gate judges it by its own clock, and promises it only while clocks differ by no more than the declared margin of one second. With an hour's difference it refuses an hour early, or sends up to an hour late. The hand check asks the desk, whose clock is right here.",
 	"`changed_between_check_and_send`: nothing that reads first and sends then can close this window; a service that checks the facts together with the effect does.",
+	"`clock_behind_within_margin`: by as much as clocks may differ, declared as one second, the gate takes a lease to be over early. Where a log has an entry from behind the lease's end, that counts too.",
+	"In rows with two processes a cell shows the last word of each, the first one's first. The process that is stopped is stopped with SIGSTOP; it keeps its locks and its timers wait, so that what it was about to do it does, however late.",
+	"`concurrent_submit`, `sender_paused`: over SQLite the second process is told IN_FLIGHT, with the name of the owner, and never takes over. With the file store, `…_one_owner`, it can't open the journal and is told whose it is. `durable-replay` has that store too. `hand-check-locked` waits a minute for its lock and then says that somebody has it.",
+	"`bit_flip`: every column that keeps a log refuses to start, with the byte that is damaged, and sends nothing until a person has mended it.",
+	"`sync_error`: nothing is sent. Opened again, the log may hold the entry or not; the cell shows the worse of both files.",
 	"`wire_doubled`: every column sent once. What a middle repeats only the service can absorb; a key lets it. Neither fence nor premise does: both deliveries are of one attempt, and an effect's own money is no change by others.",
 	"`same_value_other_bytes`, and premises by name, mean something only to a column that is given them; the baselines get typed values.",
 }
 
 // waiting are rows that are not here yet, and for what they wait.
 var waiting = []struct{ rows, what string }{
-	{"`concurrent_submit`, `sender_paused`", "two processes under test in one trial"},
 	{"`cap_race`, `cap_held_while_ambiguous`, `cap_spent_outside`", "budgets inside the dispatch"},
-	{"`torn_tail`, `bit_flip`, `disk_full`, `sync_error`, `restored_backup`", "disks that fail under a whole trial"},
 	{"`refund_fails_later`, `chargeback_later`", "settlements at the simulated service"},
 }
 
@@ -232,8 +240,11 @@ func worse(hand, gate Record) bool {
 	return hand.Class() > gate.Class() || hand.Answer == oracle.Disagrees && gate.Answer == oracle.Agrees || undone(hand, gate)
 }
 
+// undone says that the one left undone what the other did. Cells of many trials
+// may show different ones, which can't be held against each other.
 func undone(hand, gate Record) bool {
-	return hand.Class() == oracle.Correct && gate.Class() == oracle.Correct && hand.Money() < gate.Money()
+	const alike = 2 // both kinds of file
+	return max(hand.Trials, gate.Trials) <= alike && hand.Class() == oracle.Correct && gate.Class() == oracle.Correct && hand.Money() < gate.Money()
 }
 
 // handCheckLoses lists the rows in which the hand check does worse than the

@@ -39,8 +39,8 @@ func openGate(o opening) (baselines.Column, error) {
 	}
 	gate, err := protocol.Open(context.Background(), protocol.Config{
 		Namespace: namespace,
-		Journal: journal.FileOpener(o.journalDir(), journal.Options{
-			Namespace: namespace, Now: o.Clock.Now, Dir: o.dir, Trace: o.trace, Identity: o.task.Column,
+		Journal: gateJournal(o.task.State, o.task.Store, journal.Options{
+			Namespace: namespace, Now: o.Clock.Now, Dir: o.dir, Trace: o.trace, Identity: o.task.Column, Restored: o.restored,
 		}),
 		Authority: journal.FileOpener(o.authorityDir(), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: o.Clock.Now}),
 		Drain:     drain,

@@ -13,6 +13,7 @@ import (
 // steps are where a column passes what rows call by other names, in the first
 // passage that means it.
 type steps struct {
+	intent   faults.Fault // what the send rests on is about to be written
 	decision faults.Fault // its record of the decision is durable
 	outcome  faults.Fault // and that of the outcome
 	settling trace.Point  // passed by every start while the effect isn't settled
@@ -21,10 +22,11 @@ type steps struct {
 // What the columns pass. The first entry of a log is its own.
 var (
 	forgets = steps{settling: sim.ReplyReceived}
-	replays = steps{settling: sim.ReplyReceived, decision: faults.Fault{At: journal.Synced, Passage: 2}, outcome: faults.Fault{At: journal.Synced, Passage: 3}}
-	checks  = steps{settling: pointDecided, decision: replays.decision, outcome: replays.outcome}
+	replays = steps{settling: sim.ReplyReceived, intent: faults.Fault{At: pointDecided, Passage: 1}, decision: faults.Fault{At: journal.Synced, Passage: 2}, outcome: faults.Fault{At: journal.Synced, Passage: 3}}
+	checks  = steps{settling: pointDecided, intent: replays.intent, decision: replays.decision, outcome: replays.outcome}
 	gates   = steps{
 		settling: protocol.PointClaimed,
+		intent:   faults.Fault{At: protocol.PointLeaseShared, Passage: 1},
 		decision: faults.Fault{At: protocol.PointProposed, Passage: 1},
 		outcome:  faults.Fault{At: protocol.PointOutcomeDurable, Passage: 1},
 	}
@@ -35,6 +37,8 @@ func (s steps) places(of []faults.Fault) []faults.Fault {
 	var placed []faults.Fault
 	for _, f := range of {
 		switch f.At {
+		case "intent":
+			f.At, f.Passage = s.intent.At, s.intent.Passage
 		case "decision-durable":
 			f.At, f.Passage = s.decision.At, s.decision.Passage
 		case "outcome-durable":
@@ -80,7 +84,7 @@ func (c column) has(need string) bool {
 	case "keys":
 		profile, _ := sim.ProfileNamed(profileOf(c.Name))
 		return profile.DedupWindow > 0
-	case "payload", "premises": // it is given them as bytes, and as names
+	case "gate", "payload", "premises": // it is given them as bytes, and as names
 		return c.gate
 	}
 	return false

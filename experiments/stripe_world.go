@@ -153,7 +153,7 @@ func (w *stripeWorld) shut() error {
 // Close looks at what the column left behind and at what became of the money,
 // and ends the world.
 func (w *stripeWorld) Close() error {
-	w.evidence = w.column.evidence(evidenceOf{w.stage.State(), w.stage.Now})
+	w.evidence = w.column.evidence(evidenceOf{state: w.stage.State(), now: w.stage.Now})
 	after, err := w.settlement()
 	w.after = after
 	return errors.Join(err, w.shut(), w.keep(w.stage.State()))

@@ -17,6 +17,8 @@ type terms struct {
 	uses     int           // of the lease; 0 is no limit
 	premises string        // "", or what else the gate's decision rests on
 	wire     bool          // a middle stands between the column and the service
+	store    string        // the gate's: "" is the file store
+	disk     bool          // the journal's disk can fail
 }
 
 // termsOf is the column's own service with what a row changes in it.
@@ -63,6 +65,10 @@ func (t *terms) change(what string) (err error) {
 		t.uses, err = strconv.Atoi(value)
 	case "wire":
 		t.wire = true
+	case "store":
+		t.store = value
+	case "disk":
+		t.disk = true
 	case "premises":
 		t.premises = value
 	default:

@@ -3,10 +3,12 @@ package experiments
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/baselines"
@@ -15,6 +17,7 @@ import (
 	"github.com/interlock-bench/interlock-bench/protocol"
 	"github.com/interlock-bench/interlock-bench/protocol/clock"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
+	"github.com/interlock-bench/interlock-bench/protocol/journal/sqlite"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
 	"github.com/interlock-bench/interlock-bench/targets/sim"
 )
@@ -26,6 +29,8 @@ const (
 	pointStarted trace.Point = "started" // the process runs and has opened nothing
 	pointDecided trace.Point = "decided" // the agent read the facts and the model answered; nothing was submitted
 	pointTold    trace.Point = "told"    // the caller has its answer
+
+	pointNoJournal trace.Point = "no-journal" // the column's journal failed, and the caller was told
 )
 
 // task is what the supervisor gives to the program under test. A restart gets
@@ -37,6 +42,8 @@ type task struct {
 	Address    string
 	State      string // folder that outlives the process
 	File       string // "plain" or "lossy"
+	Store      string // the gate's: "" is the file store, else storeSQLite
+	Disk       bool   // the world is asked before every write and sync of the journal
 	Profile    sim.Profile
 	Premises   string // "", or what else the decision rests on
 	Agent      string
@@ -44,12 +51,14 @@ type task struct {
 	Order      string
 	Case       string
 	Request    string
+	Amount     int64 // that the caller asks for at first
 }
 
 // What the program under test asks the world.
 const (
 	askNext  = "next"  // nextQuestion, nextAnswer
 	askModel = "model" // modelQuestion, modelAnswer
+	askDisk  = "disk"  // a write or sync of the journal's, the syscall.Errno that it meets
 )
 
 type nextQuestion struct {
@@ -136,10 +145,48 @@ type setting struct {
 	propose func(baselines.Decision) (payload any, premises []protocol.Premise)
 }
 
-// act is the agent: it lets its column recover, and then submits what there is
-// to submit.
+// act is the agent. Where its column's journal fails it, it says so, and begins
+// again with a column opened anew, as whatever restarts a service does.
 func act(ctx context.Context, c *faults.Child, t task, in setting) error {
 	c.At(pointStarted, "")
+	for try := 1; ; try++ {
+		err := serve(ctx, c, t, in)
+		word := journalWord(err)
+		if word == "" {
+			return err
+		}
+		agent{c, t, in.clock, nil}.tell(t.Request, baselines.Told{Amount: t.Amount, Status: word, Says: baselines.Pending}, "submit")
+		c.At(pointNoJournal, "")
+		if try == maxTries {
+			c.Tell(history.Finished, "", nil)
+			return nil
+		}
+		if err := in.clock.Wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// journalWord is what a caller hears where a journal can't be opened or written;
+// "" where it isn't the journal. The owner's own name is in it.
+func journalWord(err error) string {
+	var held *journal.HeldError
+	switch {
+	case errors.As(err, &held):
+		owner, _, _ := strings.Cut(held.Owner, " ")
+		return "LOCKED_OUT:" + owner
+	case errors.Is(err, journal.ErrFull):
+		return "NO_JOURNAL:full"
+	case errors.Is(err, journal.ErrPoisoned):
+		return "NO_JOURNAL:failed"
+	case errors.Is(err, journal.ErrCorrupt):
+		return "NO_JOURNAL:damaged"
+	}
+	return ""
+}
+
+// serve lets the column recover, and then submits what there is to submit.
+func serve(ctx context.Context, c *faults.Child, t task, in setting) error {
 	column, err := openColumn(c, t, in)
 	if err != nil {
 		return err
@@ -257,11 +304,22 @@ func openColumn(c *faults.Child, t task, in setting) (baselines.Column, error) {
 	if t.File == fileLossy {
 		disk = faults.LossyDir(dir)
 	}
+	if t.Disk {
+		disk = faults.FailingDir(orElse(disk, journal.RealDir(dir)), func(op string) error {
+			var errno syscall.Errno
+			if err := c.Ask(askDisk, op, &errno); err != nil || errno == 0 {
+				return err
+			}
+			return errno
+		})
+	}
+	_, backup := os.Stat(filepath.Join(t.State, backupMark))
 	return column.open(opening{
-		task:    t,
-		dir:     disk,
-		trace:   c.At,
-		setting: in,
+		task:     t,
+		dir:      disk,
+		restored: backup == nil,
+		trace:    c.At,
+		setting:  in,
 		Env: baselines.Env{
 			Service: in.service,
 			Clock:   in.clock,
@@ -271,7 +329,7 @@ func openColumn(c *faults.Child, t task, in setting) (baselines.Column, error) {
 			Key:     in.key,
 			Journal: func(mode journal.Mode, apply func(journal.Entry) error) (journal.Store, error) {
 				return journal.OpenFile(dir, journal.Options{
-					Mode: mode, Namespace: namespace, Now: in.clock.Now, Dir: disk, Trace: c.At, Identity: t.Column,
+					Mode: mode, Namespace: namespace, Now: in.clock.Now, Dir: disk, Trace: c.At, Identity: t.Column, Restored: backup == nil && mode == journal.Owner,
 				}, apply)
 			},
 		},
@@ -282,15 +340,33 @@ func openColumn(c *faults.Child, t task, in setting) (baselines.Column, error) {
 type opening struct {
 	baselines.Env
 	setting
-	task  task
-	dir   journal.Dir // where the journal's bytes go; nil is the real directory
-	trace trace.Func
+	task     task
+	dir      journal.Dir // where the journal's bytes go; nil is the real directory
+	trace    trace.Func
+	restored bool // the journal comes from a backup, and its operator says so
 }
 
-func (o opening) journalDir() string   { return filepath.Join(o.task.State, "journal") }
 func (o opening) authorityDir() string { return authorityDir(o.task.State) }
 
 func authorityDir(state string) string { return filepath.Join(state, "authority") }
+func journalDir(state string) string   { return filepath.Join(state, "journal") }
+
+// backupMark is a file beside the journal that says that it comes from a backup.
+const backupMark = "restored"
+
+// storeSQLite is the gate's store for several processes.
+const storeSQLite = "sqlite"
+
+// gateJournal opens the gate's journal in a trial's state, in the store that the
+// trial is of. o is for the file store; the other takes of it what it knows.
+func gateJournal(state, store string, o journal.Options) journal.Opener {
+	if store == storeSQLite {
+		return sqlite.Opener(filepath.Join(journalDir(state), "journal.db"), sqlite.Options{
+			Namespace: o.Namespace, Now: o.Now, Trace: o.Trace, Reader: o.Mode == journal.Reader, Identity: o.Identity,
+		})
+	}
+	return journal.FileOpener(journalDir(state), o)
+}
 
 // namespace is the refund desk's; one journal, one namespace.
 const namespace = "refund-desk"

@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/faults"
@@ -40,12 +42,13 @@ type refundWorld struct {
 	service *sim.Server
 	column  column
 	row     faults.Row
-	terms   terms
+	on      terms
 	now     func() time.Time // that leases begin at; nil is the trial's
 	middle  *proxy.Proxy     // nil: the column speaks to the service itself
 	network string           // where the column finds the service
 	address string
 
+	disk     journalDisk
 	asked    int    // submits handed out
 	failed   error  // what the world could not do at its time
 	evidence string // what the column's artefacts show, once the world is closed
@@ -53,7 +56,7 @@ type refundWorld struct {
 }
 
 func newRefundWorld(ctx context.Context, stage *faults.Stage, row faults.Row, c column, on terms) (*refundWorld, error) {
-	w := &refundWorld{stage: stage, column: c, row: row, terms: on,
+	w := &refundWorld{stage: stage, column: c, row: row, on: on,
 		keep: func(state string) error { return keepState(ctx, state) }}
 	w.record(history.Declared, "", history.Declaration{
 		Approved: []history.Approval{{
@@ -101,7 +104,7 @@ type grant struct {
 
 // lease is a grant to the agent for the approved refund, on the trial's terms.
 func (w *refundWorld) lease(id string) grant {
-	return grant{id: id, holder: agentID, forCase: caseID, max: approved, life: w.terms.life, uses: w.terms.uses}
+	return grant{id: id, holder: agentID, forCase: caseID, max: approved, life: w.on.life, uses: w.on.uses}
 }
 
 // grant gives a lease, at the desk that anybody can ask and in the authority log
@@ -164,7 +167,7 @@ type principalClock struct {
 func (c principalClock) Now() time.Time { return c.stage.Now() }
 
 func (w *refundWorld) journalReader() journal.Opener {
-	return journal.FileOpener(filepath.Join(w.stage.State(), "journal"), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: w.stage.Now})
+	return gateJournal(w.stage.State(), w.on.store, journal.Options{Mode: journal.Reader, Namespace: namespace, Now: w.stage.Now})
 }
 
 func (w *refundWorld) revoke(proceed func(until ...trace.Point)) error {
@@ -238,6 +241,12 @@ func (w *refundWorld) Answer(what string, question json.RawMessage) (any, error)
 			return nil, err
 		}
 		return w.next(q.Settled), nil
+	case askDisk:
+		var op string
+		if err := json.Unmarshal(question, &op); err != nil {
+			return nil, err
+		}
+		return w.disk.meets(op), nil
 	case askModel:
 		submit := w.row.Submits[w.asked-1]
 		request := cmp.Or(submit.Request, caseID)
@@ -267,17 +276,37 @@ func (w *refundWorld) Idle(context.Context) error { return nil }
 
 // Close stops the service and looks at what the column left behind.
 func (w *refundWorld) Close() error {
-	w.evidence = w.column.evidence(evidenceOf{w.stage.State(), w.stage.Now})
+	w.evidence = w.column.evidence(evidenceOf{state: w.stage.State(), store: w.on.store, now: w.stage.Now})
 	if w.middle != nil {
 		w.failed = errors.Join(w.failed, w.middle.Close())
 	}
 	return errors.Join(w.failed, w.service.Close(), w.keep(w.stage.State()))
 }
 
-// cellStatus is the cell's word: the last submit's status if it asked for
-// something else than the first or recovery had nothing to settle, else
-// recovery's.
+// cellStatus is the cell's word. Where two processes were at work it is the last
+// word of each, the first one's first.
 func cellStatus(h history.History) string {
+	stopped := func(e history.Event) bool { return e.Kind == history.Stopped }
+	if !slices.ContainsFunc(h, stopped) {
+		return lastWord(h)
+	}
+	var starts, words []string
+	of := map[string]history.History{}
+	for _, e := range h {
+		if e.Kind == history.Started {
+			starts = append(starts, e.Who)
+		}
+		of[e.Who] = append(of[e.Who], e)
+	}
+	for _, who := range starts {
+		words = append(words, lastWord(of[who]))
+	}
+	return strings.Join(words, "+")
+}
+
+// lastWord is the last submit's status if it asked for something else than the
+// first or recovery had nothing to settle, else recovery's.
+func lastWord(h history.History) string {
 	var first, lastSubmit, lastRecover *history.Answer
 	for _, e := range h {
 		if e.Kind != history.Told {

@@ -235,6 +235,20 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
+// TestFindingsNameTests holds the tests that docs/findings.md names to being there.
+func TestFindingsNameTests(t *testing.T) {
+	tests := testNames(t)
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`").FindAllStringSubmatch(documents(t)["docs/findings.md"], -1)
+	for _, n := range named {
+		if !tests[n[1]] {
+			t.Errorf("the page names %s, and there is no such test", n[1])
+		}
+	}
+	if len(named) == 0 {
+		t.Error("the page names no test")
+	}
+}
+
 // walk calls f for every file of the tree that isn't hidden.
 func walk(t *testing.T, f func(path string)) {
 	t.Helper()
@@ -373,8 +387,8 @@ func TestRecordFieldsAreDocumented(t *testing.T) {
 func TestPagesSayHowTheyWereMade(t *testing.T) {
 	for _, e := range experiments.All() {
 		page, err := os.ReadFile(experiments.FilesOf(root+"/results", e).Page)
-		if err != nil {
-			continue // check says so
+		if err != nil || e.Over != nil {
+			continue // check says so; and it has no seed
 		}
 		if !bytes.Contains(page, []byte("`interlock-bench "+e.Name+" --seed ")) {
 			t.Errorf("the page of %s doesn't say by which command and seed it was made", e.Name)

@@ -130,7 +130,7 @@ func (b *bench) runAll(cmd *cobra.Command, chosen []*experiments.Experiment, f r
 		return err
 	}
 	for _, e := range chosen {
-		if _, err := f.filter.Cells(e); err != nil {
+		if _, err := f.filter.Cells(e); err != nil && e.Over == nil {
 			return err
 		}
 	}
@@ -151,6 +151,15 @@ func (b *bench) runAll(cmd *cobra.Command, chosen []*experiments.Experiment, f r
 	}
 	var findings []experiments.Finding
 	for i, e := range chosen {
+		if e.Over != nil {
+			if write {
+				if err := experiments.Derive(f.out, e); err != nil {
+					return err
+				}
+				fmt.Fprintf(b.notices(f.format), "\nwrote %s\n", experiments.FilesOf(f.out, e).Page)
+			}
+			continue
+		}
 		update, clear := progress(b.stderr, e.Name)
 		records, err := experiments.Run(cmd.Context(), e, f.filter, experiments.Options{Seed: f.seed, Keep: f.keep, Workers: int(f.workers), Progress: update})
 		clear()
