@@ -1,0 +1,107 @@
+package experiments_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/interlock-bench/interlock-bench/experiments"
+	"github.com/interlock-bench/interlock-bench/faults/oracle"
+)
+
+func results(t *testing.T) []experiments.Record {
+	t.Helper()
+	records, err := experiments.ReadResults("../results", experiments.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+// TestFindings compares the generated parts of docs/findings.md with the records.
+func TestFindings(t *testing.T) {
+	const path = "../docs/findings.md"
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(have)
+	for name, text := range experiments.FindingsBlocks(results(t)) {
+		block := regexp.MustCompile(`(?s)<!-- generated: ` + name + ` -->\n.*?<!-- end -->`)
+		if n := len(block.FindAllString(want, -1)); n != 1 {
+			t.Fatalf("the page has %d places for %q", n, name)
+		}
+		want = block.ReplaceAllLiteralString(want, "<!-- generated: "+name+" -->\n"+strings.TrimSpace(text)+"\n<!-- end -->")
+	}
+	if want == string(have) {
+		return
+	}
+	if !*update {
+		t.Fatal("the page differs from the results; run: go test ./experiments -run TestFindings -update")
+	}
+	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestItShows reads the committed records of every experiment: what a gate's column
+// may come to, and where it may come to anything else.
+func TestItShows(t *testing.T) {
+	promised := map[string]string{} // what an experiment declares of a cell
+	for _, e := range experiments.All() {
+		for _, c := range e.Cells {
+			promised[c.ID(e.Name)] = c.Declared
+		}
+	}
+	used := map[int]bool{}
+	gates := 0
+	for _, r := range results(t) {
+		if !strings.HasPrefix(r.Column, "gate") {
+			continue
+		}
+		gates++
+		if slices.Contains([]string{"crash_on_the_wire", "crash_on_the_wire_unbounded", "late_landing", "queue_kept"}, r.Row) && r.Money() > 20_00 {
+			t.Errorf("%s: %s, never more than $20", r.ID, r.Cell)
+		}
+		if r.Class() == oracle.Correct {
+			continue
+		}
+		excepted := slices.IndexFunc(experiments.Exceptions, func(x experiments.Exception) bool {
+			return x.Class == r.Class() && x.Row == r.Row && slices.Contains(x.Columns, r.Column)
+		})
+		if excepted >= 0 {
+			used[excepted] = true
+			continue
+		}
+		switch r.Class() {
+		case oracle.Ambiguous: // the judge grants it only where the service leaves no other answer
+			tier3 := strings.HasSuffix(r.Column, "@t3")
+			unbounded := strings.Contains(r.Table(), "unbounded")
+			if !tier3 && !unbounded && promised[r.ID] != r.Judged() {
+				t.Errorf("%s: %s, though the service can be asked and has a bound", r.ID, r.Cell)
+			}
+		case oracle.FalseRefusal, oracle.Stale, oracle.Unauthorized:
+			// The cells of another world say what its premises can't see.
+			if own := r.Experiment == "refund" || r.Experiment == "faults" || strings.HasPrefix(r.Experiment, "crash"); own || promised[r.ID] != r.Judged() {
+				t.Errorf("%s: %s, which nothing excepts", r.ID, r.Judged())
+			}
+		default:
+			t.Errorf("%s: %s, in a gate's column", r.ID, r.Judged())
+		}
+		for class, n := range r.Counts {
+			if c, err := oracle.ParseClass(class); err == nil && c > r.Class() {
+				t.Errorf("%s counts %d %s beside %s", r.ID, n, class, r.Verdict)
+			}
+		}
+	}
+	for i, x := range experiments.Exceptions {
+		if !used[i] {
+			t.Errorf("%s is excepted in %s, and no record has it", x.Class, x.Row)
+		}
+	}
+	if gates == 0 {
+		t.Error("no record is of a gate")
+	}
+}
