@@ -39,6 +39,7 @@ var mayImport = []struct {
 	{"experiments/svg", nil},
 	{"experiments/timeline", []string{"experiments", "experiments/story", "experiments/svg", "faults/…", "protocol", "targets/sim"}},
 	{"experiments/mutant", nil},
+	{"experiments/explore", []string{"protocol", "protocol/trace", "protocol/journal", "faults/disk"}},
 	{"experiments/story", []string{"experiments", "experiments/table", "faults/…", "protocol", "protocol/…", "targets/…"}},
 	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table"}},
 	{"cmd/interlock-bench", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments", "experiments/…"}},

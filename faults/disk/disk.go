@@ -33,7 +33,8 @@ const sector = 512
 // safe for concurrent use. The zero value is empty.
 type Disk struct {
 	// Before is called before each call of a method of Dir or File, without any
-	// lock; op counts them from 1. nil watches nothing.
+	// lock; op counts them from 1. It may set Fault, also for this call. nil
+	// watches nothing.
 	Before func(op int, what string)
 	// Fault fails one call; nil fails none.
 	Fault *Fault
@@ -43,6 +44,9 @@ type Disk struct {
 	names   map[string]*file // as a process sees the directory
 	synced  map[string]*file // as the disk holds it
 	entries []entry          // changes since the last sync of the directory
+
+	sum    [16]byte // see Sum
+	summed bool     // and nothing changed since
 }
 
 // entry is a change of the directory: a name that leads to a file, or to none
@@ -58,6 +62,8 @@ type file struct {
 	disk    []byte         // what the last sync left on the disk
 	pending []change       // since then
 	refused map[int64]bool // sectors that a failed sync left behind: the cache shows them, no sync writes them
+
+	shown, held content // digests of cache and disk
 }
 
 // change is a write, or with no data the file's new size.
@@ -86,16 +92,17 @@ func resize(b []byte, size int64) []byte {
 func (d *Disk) begin(what string) (*Fault, func()) {
 	d.mu.Lock()
 	d.ops++
-	op, f := d.ops, d.Fault
+	op := d.ops
 	d.mu.Unlock()
 	if d.Before != nil {
 		d.Before(op, what)
 	}
-	if f == nil || f.Op != op {
-		f = nil
-	}
 	d.mu.Lock()
-	return f, d.mu.Unlock
+	d.summed = d.summed && (what == "list" || what == "open" || what == "read" || what == "close")
+	if d.Fault != nil && d.Fault.Op == op {
+		return d.Fault, d.mu.Unlock
+	}
+	return nil, d.mu.Unlock
 }
 
 // Ops is how many calls there were.
@@ -328,7 +335,7 @@ func (d *Disk) Clone() *Disk {
 		}
 		return of[f]
 	}
-	to := &Disk{names: map[string]*file{}, synced: map[string]*file{}}
+	to := &Disk{names: map[string]*file{}, synced: map[string]*file{}, sum: d.sum, summed: d.summed}
 	for name, f := range d.names {
 		to.names[name] = copied(f)
 	}
@@ -429,4 +436,20 @@ func (f *file) fail(after After) {
 		}
 	}
 	f.disk, f.pending, f.refused = whole, nil, refused
+}
+
+// Dirty reports whether a power loss would leave another directory, or other
+// bytes, than a kill.
+func (d *Disk) Dirty() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.entries) > 0 {
+		return true
+	}
+	for _, f := range d.names {
+		if len(f.pending) > 0 || len(f.refused) > 0 {
+			return true
+		}
+	}
+	return false
 }
