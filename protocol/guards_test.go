@@ -4,7 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -132,8 +138,10 @@ func TestEvidenceIsKeptAsItCame(t *testing.T) {
 }
 
 func TestAnUnknownBoundIsNotWaitedFor(t *testing.T) {
-	r := newRig(t, tier3())
-	r.service.script = []simulatedAnswer{{does: func() { r.clock.advance(9 * time.Second) }}}
+	can := tier2()
+	can.LandingBound, can.LookupLag = 0, 5*time.Second
+	r := newRig(t, can)
+	r.service.script = []simulatedAnswer{neverLands}
 	if got := r.submit(r.proposal("case-1", 20)); got.RetryAfter != time.Second {
 		t.Errorf("retry after %v", got.RetryAfter)
 	}
@@ -607,5 +615,321 @@ func TestAWordIsCheckedThoughItsSignatureIsRight(t *testing.T) {
 	}
 	if err := good.Verify(nil); !errors.Is(err, protocol.ErrResolution) {
 		t.Errorf("verified without a key: %v", err)
+	}
+}
+
+// TestAByteThatIsHeldDispatchesNothing holds the lease's byte as a revocation does
+// that drains it.
+func TestAByteThatIsHeldDispatchesNothing(t *testing.T) {
+	for _, revoked := range []bool{false, true} {
+		r := newRig(t, tier1())
+		f, err := os.OpenFile(filepath.Join(r.path("authority"), "drain"), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		r.once("gate/premises-read", func() {
+			if revoked {
+				r.revoke("L-refund")
+			}
+			const setLock, granted = 37, 2 // F_OFD_SETLK; the entry that granted the lease
+			lock := syscall.Flock_t{Type: syscall.F_WRLCK, Start: granted, Len: 1}
+			if err := syscall.FcntlFlock(f.Fd(), setLock, &lock); err != nil {
+				t.Fatal(err)
+			}
+		})
+		got := r.submit(r.proposal("case-1", 20))
+		if kinds := r.kinds(id("case-1")); slices.Contains(kinds, journal.Dispatched) {
+			t.Errorf("entries %v", kinds)
+		}
+		if revoked {
+			r.want(got, "REFUSED:lease", 0)
+			continue
+		}
+		r.want(got, "NOT_SENT", 0)
+		f.Close()
+		r.want(r.recover(false), "COMMITTED", 1)
+	}
+}
+
+func TestAnAuthorityNeedsNoOptions(t *testing.T) {
+	r := newRig(t, tier1())
+	a, err := protocol.OpenAuthority(journal.FileOpener(r.path("authority"), journal.Options{
+		Mode: journal.Appender, Namespace: namespace, Now: r.clock.Now,
+	}), r.openDrain(), protocol.AuthorityOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	none := journal.FileOpener(filepath.Join(r.dir, "none"), journal.Options{Mode: journal.Reader})
+	if v, err := a.Revoke(context.Background(), "L-refund", protocol.RevokeOptions{Journal: none, Deadline: time.Hour}); err != nil || len(v.Doubt) != 0 {
+		t.Errorf("a journal that isn't there yet: %+v, %v", v, err)
+	}
+}
+
+func TestRevokingAgainAppendsNothingAndKeepsNothingOpen(t *testing.T) {
+	r := newRig(t, tier1())
+	head := func() (at journal.Seq) {
+		store, err := journal.FileOpener(r.path("authority"), journal.Options{Mode: journal.Reader})(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		store.View(context.Background(), func(h journal.Head) { at = h.Seq })
+		return at
+	}
+	open := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	r.revoke("L-refund")
+	entries, files := head(), open()
+	for range 20 {
+		r.revoke("L-refund")
+	}
+	if head() != entries {
+		t.Errorf("the authority grew from %d to %d entries", entries, head())
+	}
+	if n := open(); n > files+10 { // other tests have files of their own
+		t.Errorf("%d files are open, and were %d", n, files)
+	}
+}
+
+func TestPremisesAreReadAgainAfterASecond(t *testing.T) {
+	for _, c := range []struct {
+		wait time.Duration
+		read int
+	}{{900 * time.Millisecond, 2}, {1100 * time.Millisecond, 4}} {
+		r := newRig(t, tier1())
+		read := 0
+		r.onStep = func(p string) {
+			switch p {
+			case "gate/intent-durable":
+				r.clock.advance(c.wait)
+			case "service/observe":
+				read++
+			}
+		}
+		r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED", 1)
+		if read != c.read {
+			t.Errorf("two premises, %v before the first byte: read %d times, want %d", c.wait, read, c.read)
+		}
+	}
+}
+
+func TestAGateNeedsBothLogsAndActionsWithNames(t *testing.T) {
+	r := newRig(t, tier1())
+	log := r.reader()
+	for _, c := range []protocol.Config{{Namespace: namespace}, {Namespace: namespace, Journal: log}, {Namespace: namespace, Authority: log}} {
+		if _, err := protocol.Open(context.Background(), c); err == nil {
+			t.Errorf("opened with %+v", c)
+		}
+	}
+	var misfit *protocol.MisfitError
+	for _, action := range []string{"", "re\nfund"} {
+		if err := r.gate.Register(action, r.service); !errors.As(err, &misfit) {
+			t.Errorf("registered for %q: %v", action, err)
+		}
+	}
+}
+
+func TestWhatIsOpenIsReportedOldestFirst(t *testing.T) {
+	r := newRig(t, tier2())
+	var want, got []string
+	for n := range 12 {
+		want = append(want, fmt.Sprintf("case-%d", n))
+		r.service.script = append(r.service.script, neverLands)
+		r.submit(r.proposal(want[n], 20))
+	}
+	r.service.ledger = append(r.service.ledger, simulatedLanding{id("case-3"), `{"amount":7}`, 0})
+	if _, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	open, err := r.gate.Report(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range open {
+		got = append(got, o.Request)
+		if standing := map[bool]string{true: "mismatch", false: "in doubt"}[o.Request == "case-3"]; o.Standing != standing {
+			t.Errorf("%s is %s, want %s", o.Request, o.Standing, standing)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("open: %v", got)
+	}
+}
+
+// simulatedFailure is a store whose next look fails behind a claim, or that
+// forgets what it is asked to read again.
+type simulatedFailure struct {
+	journal.Store
+	blind, forgets bool
+	claimed        bool
+}
+
+func (s *simulatedFailure) Claim(ctx context.Context, id journal.ID) (*journal.Claim, error) {
+	s.claimed = true
+	return s.Store.Claim(ctx, id)
+}
+
+func (s *simulatedFailure) View(ctx context.Context, f func(journal.Head)) error {
+	if s.blind && s.claimed {
+		s.blind = false
+		return fs.ErrInvalid
+	}
+	return s.Store.View(ctx, f)
+}
+
+func (s *simulatedFailure) Since(after journal.Seq) iter.Seq2[journal.Entry, error] {
+	if s.forgets {
+		return func(func(journal.Entry, error) bool) {}
+	}
+	return s.Store.Since(after)
+}
+
+func TestAFailedClaimIsGivenUp(t *testing.T) {
+	r := newRig(t, tier1())
+	r.kill()
+	r.store = func(s journal.Store) journal.Store { return &simulatedFailure{Store: s, blind: true} }
+	r.open()
+	if _, err := r.gate.Submit(context.Background(), r.proposal("case-1", 20)); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("the look behind the claim failed: %v", err)
+	}
+	r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED", 1)
+}
+
+func TestAnEntryThatIsGoneIsAnError(t *testing.T) {
+	r := newRig(t, tier1())
+	r.submit(r.proposal("case-1", 20))
+	r.kill()
+	r.store = func(s journal.Store) journal.Store { return &simulatedFailure{Store: s, forgets: true} }
+	r.open()
+	if _, err := r.gate.Receipt(context.Background(), id("case-1")); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("a receipt of entries that aren't there: %v", err)
+	}
+}
+
+func TestTriesOfTheLastDecisionDontSlowTheNext(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.refuse = 3
+	for range 3 {
+		r.submit(r.proposal("case-1", 20))
+	}
+	r.service.set("refunded", "20")
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:stale_premise", 0)
+	r.grant(lease("L-second"))
+	p := r.proposal("case-1", 20)
+	p.Lease = "L-second"
+	r.service.refuse = 1
+	if got := r.submit(p); got.RetryAfter != time.Second {
+		t.Errorf("the first try is to be repeated after %v", got.RetryAfter)
+	}
+}
+
+func TestARetryThatIsNotSentAddsNothing(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.refuse = 3
+	for range 3 {
+		r.want(r.submit(r.proposal("case-1", 20)), "NOT_SENT", 0)
+	}
+	if kinds := r.kinds(id("case-1")); !slices.Equal(kinds, []journal.Kind{journal.Proposed}) {
+		t.Errorf("entries %v", kinds)
+	}
+}
+
+func TestADecisionOfAnotherAuthorityIsNotOnesOwn(t *testing.T) {
+	r := newRig(t, tier1())
+	r.grant(lease("L-second"))
+	r.service.refuse = 2
+	first := r.proposal("case-1", 20)
+	r.want(r.submit(first), "NOT_SENT", 0)
+	r.service.set("refunded", "10")
+	second := r.proposal("case-1", 20)
+	second.Lease = "L-second"
+	r.want(r.submit(second), "NOT_SENT", 0)
+	r.want(r.submit(first), "REFUSED:stale_premise", 0) // its own facts changed, whatever the other saw
+	r.want(r.submit(second), "COMMITTED", 1)
+}
+
+func TestB09AnotherPayloadCantBeRecordedOverTheFirst(t *testing.T) {
+	r := newRig(t, tier3())
+	r.kill()
+	r.store = func(s journal.Store) journal.Store { return simulatedFreeClaims{s} }
+	r.open()
+	r.once("gate/claimed", func() { r.want(r.submit(r.proposal("case-1", 15)), "COMMITTED", 1) })
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:conflicting_payload", 1)
+}
+
+func TestAnAnswerThatNeedsNoClaimWaitsForNone(t *testing.T) {
+	can := tier2()
+	can.LandingBound = 0
+	r := newRig(t, can)
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.recover(false), "AMBIGUOUS", 0)
+	asked := false
+	r.once("service/lookup", func() { // recovery has the claim
+		asked = true
+		r.want(r.submit(r.proposal("case-1", 20)), "AMBIGUOUS", 0)
+		r.want(r.submit(r.proposal("case-1", 15)), "REFUSED:conflicting_payload", 0)
+	})
+	if _, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{}); err != nil || !asked {
+		t.Errorf("asked: %v, %v", asked, err)
+	}
+}
+
+func TestS1bIsInFlightWhileInDoubt(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.service.lookup = errors.New("502")
+	got := r.submit(r.proposal("case-1", 20))
+	r.want(got, "IN_FLIGHT", 0)
+	if got.Recovered.String() != "UNRESOLVED" || got.Err == nil {
+		t.Errorf("recovered %s, %v", got.Recovered, got.Err)
+	}
+}
+
+// TestASuspectsHoldMovesToTheLine is about an effect that held a use under a
+// renewed lease's name, and then under its line's.
+func TestASuspectsHoldMovesToTheLine(t *testing.T) {
+	r := newRig(t, tier2())
+	twice := lease("L-twice")
+	twice.Uses = 2
+	r.grant(twice)
+	again := twice
+	again.ID, again.Replaces = "L-again", "L-twice"
+	r.grant(again)
+	p, q := r.proposal("case-1", 20), r.proposal("case-2", 20)
+	p.Lease, q.Lease = "L-again", "L-again"
+	r.dies("gate/proposed", func() { r.submit(p) })
+	r.suspect("case-1")
+	r.want(r.recover(true), "REAPPLIED_AFTER_QUERY", 1)
+	r.want(r.submit(q), "COMMITTED", 1) // the first effect has one use, not two
+}
+
+func TestB61AQuotedNumberIsNoNumber(t *testing.T) {
+	for _, seen := range []string{`"0"`, `false`, `null`, `0.5`} {
+		r := newRig(t, tier1())
+		p := r.proposal("case-1", 20)
+		p.Premises[1].Seen = json.RawMessage(seen)
+		r.want(r.submit(p), "REFUSED:stale_premise", 0)
+	}
+}
+
+func TestB15ALoneCommitIsNoHistoryWhoeverFoundIt(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{ackLost}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.recover(true), "COMMITTED_ON_QUERY", 1)
+	alone := r.entries("case-1", journal.Committed)[0]
+	alone.Prev = journal.Hash{}
+	alone.Hash = alone.Sum()
+	if got, err := protocol.ReceiptFromEntries([]journal.Entry{alone}); !errors.Is(err, protocol.ErrReceipt) {
+		t.Errorf("executed %s, %v", got.Executed.Is, err)
 	}
 }

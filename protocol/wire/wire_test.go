@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -520,5 +521,82 @@ func TestTLSPeek(t *testing.T) {
 				t.Errorf("got %v, want not sent", err)
 			}
 		})
+	}
+}
+
+// TestTLSTickets has the server's session tickets there before anything is asked:
+// they are bytes, and nobody's answer.
+func TestTLSTickets(t *testing.T) {
+	certificates := httptest.NewUnstartedServer(nil)
+	certificates.StartTLS()
+	config := certificates.TLS.Clone()
+	config.ClientAuth = tls.RequestClientCert // then the tickets come behind the handshake and not with it
+	roots := x509.NewCertPool()
+	roots.AddCert(certificates.Certificate())
+	certificates.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	sent := make(chan error, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			sent <- err
+			return
+		}
+		defer conn.Close()
+		sent <- conn.(*tls.Conn).Handshake() // the tickets are its last message
+		whole(bufio.NewReader(conn))
+		io.WriteString(conn, ok)
+	}()
+	conn, err := wire.Endpoint{
+		Network: "tcp", Address: l.Addr().String(), Host: "example.com",
+		TLS: &tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(1)},
+	}.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Peek(); err != nil {
+		t.Fatalf("session tickets were taken for an answer: %v", err)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the server answers when the client waits for it, not before
+	if answer, err := conn.Do(t.Context(), post(t, strings.NewReader("{}"))); err != nil || answer.Status != 200 {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
+// ending is a context that ends between its first and its second look.
+type ending struct {
+	context.Context
+	looks atomic.Int64
+}
+
+func (e *ending) Err() error {
+	if e.looks.Add(1) > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestAWholeAnswerOutlivesItsContext(t *testing.T) {
+	address, _ := listen(t, "tcp", script{read: whole, answer: ok})
+	conn := connect(t, address)
+	if answer, err := conn.Do(&ending{Context: t.Context()}, post(t, strings.NewReader("{}"))); err != nil || string(answer.Body) != "{}" {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
+func TestAClosedConnectionSentNothing(t *testing.T) {
+	address, _ := listen(t, "tcp", script{end: stay})
+	conn := connect(t, address)
+	conn.Close()
+	if _, err := conn.Do(t.Context(), post(t, nil)); !errors.Is(err, wire.ErrNotSent) || conn.Seal() {
+		t.Errorf("got %v, want not sent", err)
 	}
 }
