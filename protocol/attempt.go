@@ -25,7 +25,11 @@ type work struct {
 	id       journal.ID
 	proposal Proposal // as recorded, or about to be
 	digest   journal.Hash
-	proposed journal.Seq // of the decision
+	given    Proposal        // canonical, as the caller gave it
+	key      *secretKey      // that its secrets are digested with; nil: it has none
+	secrets  []secret        // its marked fields
+	clear    json.RawMessage // payload with its secrets; nil where nobody brought it
+	proposed journal.Seq     // of the decision
 	target   Target
 	can      Capabilities
 
@@ -57,6 +61,12 @@ func (w *work) atRecovery(name, recovery Reason) Reason {
 
 func (w *work) request() Request {
 	r := Request{Effect: w.id, Request: w.proposal.Request, Action: w.proposal.Effect.Action, Payload: w.proposal.Effect.Payload}
+	switch {
+	case w.withheld():
+		r.Withheld = w.proposal.Secrets
+	case w.clear != nil:
+		r.Payload = w.clear
+	}
 	for _, p := range w.proposal.Premises {
 		if p.Holds == ByTarget {
 			r.Premises = append(r.Premises, p)
@@ -74,6 +84,7 @@ type outcome struct {
 	err    error
 	on     bool  // another attempt is unsettled: recovery goes on at R3
 	stop   *stop // why nothing was dispatched
+	caller bool  // it waits for the caller's payload, not for time
 }
 
 // look calls f with what journal and authority hold right now.
@@ -111,6 +122,9 @@ func (g *Gate) attempt(ctx context.Context, w *work) (outcome, error) {
 		return g.stopped(ctx, w, s, err)
 	}
 	g.at(PointAuthorityRead, w.id)
+	if w.withheld() {
+		return g.unsendable(ctx, w)
+	}
 
 	if err := g.observe(ctx, w, true); err != nil {
 		return g.unready(w, err), nil
@@ -147,7 +161,37 @@ func (g *Gate) attempt(ctx context.Context, w *work) (outcome, error) {
 func (g *Gate) prepare(ctx context.Context, w *work) (Attempt, error) {
 	ctx, cancel := g.Clock.Timeout(ctx, w.can.ClientTimeout)
 	defer cancel()
-	return w.target.Prepare(ctx, w.request())
+	connection, err := w.target.Prepare(ctx, w.request())
+	return connection, w.hushed(err)
+}
+
+// unsendable judges an attempt whose payload nobody brought as far as can be, and
+// leaves it to the caller. What is known not to have landed is settled as that,
+// and holds nothing any more.
+func (g *Gate) unsendable(ctx context.Context, w *work) (outcome, error) {
+	for _, before := range []bool{true, false} {
+		if err := g.observe(ctx, w, before); err != nil {
+			return g.unready(w, err), nil
+		}
+	}
+	if s, err := g.judge(ctx, ready, w); s != nil || err != nil {
+		return g.stopped(ctx, w, s, err)
+	}
+	var settled []body
+	for _, token := range w.rests {
+		settled = append(settled, body{journal.NotSent, notSentBody{Attempt: token, Why: w.absence.words(), Absence: w.absence}})
+	}
+	if len(settled) > 0 {
+		if _, err := g.append(ctx, w.id, PointOutcomeDurable, settled...); err != nil {
+			return outcome{status: w.standing()}, err
+		}
+	}
+	return unresolvedBy(w.needsCaller()), nil
+}
+
+// needsCaller says that only the caller has what is needed.
+func (w *work) needsCaller() error {
+	return &SecretError{w.id, "are not in the journal; submit the request again, with the same payload"}
 }
 
 // observe reads the premises that are to be read before, or after, the
@@ -178,9 +222,10 @@ func (g *Gate) premise(ctx context.Context, w *work, p Premise) (json.RawMessage
 	defer cancel()
 	value, err := w.target.Observe(ctx, p, w.request())
 	if err != nil {
-		return nil, err
+		return nil, w.hushed(err)
 	}
-	return canonicalValue(value)
+	value, err = canonicalValue(w.hushJSON(value))
+	return value, w.hushed(err)
 }
 
 // unready is an attempt that ended before its dispatch (S10).
@@ -245,6 +290,9 @@ func (w *work) refusal(s *stop) refusedBody {
 	}
 	if s.once {
 		b.Effect = &w.proposal.Effect
+		if w.key != nil {
+			b.Effect = &Effect{Action: w.proposal.Effect.Action} // what it keeps secret where is not known
+		}
 	}
 	if w.token != (journal.Token{}) {
 		b.Attempt, b.Absence, b.Read = &w.token, nil, nil
@@ -389,7 +437,7 @@ func (g *Gate) lastCheck(ctx context.Context, w *work) (outcome, bool, error) {
 		g.at(PointLastChecked, w.id)
 		return outcome{}, true, nil
 	}
-	closed := body{journal.NotSent, notSentBody{w.token, true, s.why}}
+	closed := body{journal.NotSent, notSentBody{Attempt: w.token, Unsent: true, Why: s.why}}
 	if w.mode == resend {
 		_, err = g.append(ctx, w.id, PointOutcomeDurable, closed)
 		return outcome{on: true, stop: s}, false, err
@@ -403,6 +451,7 @@ func (g *Gate) send(ctx context.Context, w *work, connection Attempt) Answer {
 	ctx, cancel := g.Clock.Timeout(ctx, w.can.ClientTimeout)
 	defer cancel()
 	answer := connection.Send(ctx, Envelope{Anchor: w.anchor, Token: w.token})
+	answer.Result, answer.Premise, answer.Reason = w.hushJSON(answer.Result), w.hush(answer.Premise), w.hush(answer.Reason)
 	connection.Close()
 	g.doing(w.id, func(d *doing) {
 		d.quiet = g.Clock.Mono()

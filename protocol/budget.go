@@ -167,6 +167,9 @@ func drawOn(p Proposal, counting []*budgeted) (d *Draw, take *big.Rat, why strin
 
 // drawOf reads the amount from the payload.
 func drawOf(p Proposal, b *budgeted) (d *Draw, take *big.Rat, why string) {
+	if p.keepsSecret(b.Field) {
+		return nil, nil, fmt.Sprintf("reads the amount from %q, which the proposal keeps secret", b.Field)
+	}
 	value, ok := field(p.Effect.Payload, b.Field)
 	if !ok {
 		return nil, nil, fmt.Sprintf("reads the amount from %q, which the payload doesn't have", b.Field)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,6 +34,11 @@ type Proposal struct {
 	// gate compares them byte for byte; that they are those of the payload is up to
 	// the caller.
 	Symbols []string `json:"symbols,omitempty"`
+	// Secrets are fields of the payload, as in a Limit, that hold a string or a
+	// number which nothing may keep. A digest under Config.SecretKeys stands in
+	// their place everywhere but in the request itself, so that only a caller who
+	// brings the payload again can have it sent again.
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 // Premise is a named fact the decision rests on.
@@ -93,6 +99,21 @@ func EffectID(namespace, request string, revision uint64) journal.ID {
 func (e Effect) digest() journal.Hash {
 	b := prefixed(make([]byte, 0, 512), e.Action)
 	return sha256.Sum256(prefixed(b, e.Payload))
+}
+
+// digest names the content of what is proposed. Where nothing in it is secret it
+// is the effect's.
+func (p Proposal) digest() journal.Hash {
+	if len(p.Secrets) == 0 {
+		return p.Effect.digest()
+	}
+	b := prefixed(make([]byte, 0, 512), p.Effect.Action)
+	b = prefixed(b, p.Effect.Payload)
+	b = prefixed(b, "secrets")
+	for _, field := range p.Secrets {
+		b = prefixed(b, field)
+	}
+	return sha256.Sum256(b)
 }
 
 // prefixed appends a part with its length in front.
@@ -157,9 +178,15 @@ func (p Proposal) canonical() (Proposal, error) {
 	}
 	payload, err := Canonical(p.Effect.Payload)
 	if err != nil {
+		if len(p.Secrets) > 0 {
+			err = nil // it may quote one
+		}
 		return p, &ProposalError{Field: "the payload", Why: "is no JSON object with one meaning", Err: err}
 	}
 	p.Effect.Payload = payload
+	if why := p.unfitSecrets(); why != "" {
+		return p, &ProposalError{Field: "the secrets", Why: why}
+	}
 	premises := make([]Premise, len(p.Premises))
 	size := len(payload)
 	for i, m := range p.Premises {
@@ -167,6 +194,9 @@ func (p Proposal) canonical() (Proposal, error) {
 			return p, &ProposalError{Field: m.about(), Why: "is there twice; one premise says what must hold of a fact"}
 		}
 		if premises[i], err = m.canonical(); err != nil {
+			if bad := (*ProposalError)(nil); len(p.Secrets) > 0 && errors.As(err, &bad) {
+				bad.Err = nil
+			}
 			return p, err
 		}
 		if size += len(premises[i].Seen) + len(premises[i].Want); size > maxProposal {

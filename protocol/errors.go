@@ -16,6 +16,7 @@ var (
 	ErrUnregistered = errors.New("protocol: no target is registered for the action")
 	ErrLease        = errors.New("protocol: the authority can't record this")
 	ErrBudget       = errors.New("protocol: the authority can't record this budget")
+	ErrSecret       = errors.New("protocol: the secrets of the effect are not at hand")
 	ErrUndecided    = errors.New("protocol: recorded, but a dispatch is undecided")
 	ErrResolution   = errors.New("protocol: the resolution doesn't count")
 	ErrReceipt      = errors.New("protocol: the entries don't make a receipt")
@@ -79,6 +80,20 @@ func (e *BudgetError) Error() string {
 }
 
 func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
+
+// SecretError says what the gate lacks of an effect whose payload holds secrets: a
+// key, so that nothing was recorded, or the payload itself, which only its caller
+// has.
+type SecretError struct {
+	Effect journal.ID
+	Why    string
+}
+
+func (e *SecretError) Error() string {
+	return fmt.Sprintf("protocol: the secrets of effect %s %s", e.Effect, e.Why)
+}
+
+func (e *SecretError) Is(target error) bool { return target == ErrSecret }
 
 // UndecidedError says that a revocation is recorded and counts, but that one
 // dispatch may still be under way. Revoke again to wait for it.

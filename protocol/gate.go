@@ -31,6 +31,10 @@ type Config struct {
 	ReadAgain time.Duration
 	Trace     trace.Func
 	People    map[string]ed25519.PublicKey // who may settle an ambiguous effect
+	// SecretKeys digest secret fields of payloads, by HMAC-SHA-256; each has at
+	// least 32 random bytes. The first is for new effects, the others are those that
+	// older effects were recorded with. They are not kept anywhere.
+	SecretKeys [][]byte
 }
 
 // Gate submits and recovers effects. It is safe for use by several goroutines
@@ -42,6 +46,7 @@ type Gate struct {
 	state     *state      // inside the journal's callbacks only
 	grants    *authority  // inside the authority's callbacks only
 	restored  journal.Seq // entry at which the journal was opened as restored last; no other process can do so while this one has it open
+	keys      []secretKey
 
 	mu      sync.Mutex
 	targets map[string]Target
@@ -94,6 +99,10 @@ func Open(ctx context.Context, c Config) (*Gate, error) {
 		return nil, errors.New("protocol: a gate needs a journal and an authority; name both in its Config")
 	}
 	var err error
+	if g.keys, err = secretKeys(c.SecretKeys); err != nil {
+		return nil, err
+	}
+	g.SecretKeys = nil
 	if g.authority, err = c.Authority(g.grants.apply); err != nil {
 		return nil, fmt.Errorf("protocol: the authority: %w", err)
 	}

@@ -177,6 +177,11 @@ func unauthorized(f *facts) *stop {
 	if why := g.expired(f.latest().Add(f.margin)); why != "" {
 		return refuse(why)
 	}
+	for _, limit := range g.Limits {
+		if f.proposal.keepsSecret(limit.Field) {
+			return refuse(fmt.Sprintf("limits %q, which the proposal keeps secret", limit.Field))
+		}
+	}
 	if f.covered != g { // grants and decisions don't change: what covers once covers again
 		if why := g.covers(f.proposal.Agent, f.proposal.Effect); why != "" {
 			return refuse(why)

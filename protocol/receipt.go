@@ -25,6 +25,7 @@ type Receipt struct {
 	Lease     string          `json:"lease"` // that the decision names
 	Budget    string          `json:"budget,omitempty"`
 	Symbols   []string        `json:"symbols,omitempty"`
+	Secrets   []string        `json:"secrets,omitempty"` // fields of the payload that are digests
 
 	Status     Status    `json:"status"`         // IN_FLIGHT where in doubt, NOT_SENT where only proposed
 	Why        string    `json:"why,omitempty"`  // REFUSED: what didn't hold, in words
@@ -144,6 +145,7 @@ type receipt struct {
 	grant     *Lease
 	ended     *refusedBody // the refusal that ended the decision in force
 	basis     string       // of executed
+	absent    *Absence     // that closed attempts last, where no attempt followed it
 }
 
 func (b *receipt) add(e *decoded) error {
@@ -163,7 +165,7 @@ func (b *receipt) add(e *decoded) error {
 		b.Namespace, b.Revision, b.Request = p.Namespace, p.Revision, p.Proposal.Request
 		b.Action, b.Payload = p.Proposal.Effect.Action, slices.Clone(p.Proposal.Effect.Payload) // the caller's from now on
 		b.Agent, b.Lease = p.Proposal.Agent, p.Proposal.Lease
-		b.Budget, b.Symbols = p.Proposal.Budget, p.Proposal.Symbols
+		b.Budget, b.Symbols, b.Secrets = p.Proposal.Budget, p.Proposal.Symbols, p.Proposal.Secrets
 		if b.Proposed.Is != Yes || b.ended != nil {
 			b.Proposed = Fact{Yes, fmt.Sprintf("entry %d, %s", e.Seq, e.Time.UTC().Format(time.RFC3339))}
 		}
@@ -223,9 +225,14 @@ func (b *receipt) add(e *decoded) error {
 		if a == nil {
 			return &ReceiptError{e.Seq, "closes an attempt that was not made"}
 		}
-		a.Outcome = "not executed"
-		if n.Unsent {
+		switch {
+		case n.Absence != nil:
+			a.Outcome, b.absent = "not landed", n.Absence
+			b.assume(n.Absence)
+		case n.Unsent:
 			a.Outcome = "not sent"
+		default:
+			a.Outcome = "not executed"
 		}
 		b.stand()
 
@@ -428,6 +435,8 @@ func (b *receipt) nothing() string {
 	switch last := b.Attempts[len(b.Attempts)-1]; {
 	case last.Outcome == "not sent":
 		return "certainly not sent"
+	case b.absent != nil && last.Outcome == "not landed":
+		return b.absent.words()
 	case last.Absence != nil && last.Outcome == "not landed":
 		return last.Absence.words()
 	}

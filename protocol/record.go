@@ -13,19 +13,20 @@ import (
 // holds a greater one: an effect in flight keeps its meaning across upgrades.
 //
 // A body that says nothing which version 1 doesn't know is written in version 1,
-// byte for byte as before. Version 2 has budgets and symbols: a gate that
-// would read over them doesn't open the journal.
+// byte for byte as before. Version 2 has budgets, symbols and secrets: a gate
+// that would read over them doesn't open the journal.
 const recordVersion = 2
 
 // versioned is a body that needs more than version 1, or may.
 type versioned interface{ version() int }
 
 func (b proposedBody) version() int {
-	return since2(b.Proposal.Budget != "" || len(b.Proposal.Symbols) > 0)
+	return since2(b.Proposal.Budget != "" || len(b.Proposal.Symbols) > 0 || len(b.Proposal.Secrets) > 0)
 }
 func (b authorizedBody) version() int { return since2(b.Grant.Budget != "") }
 func (b dispatchedBody) version() int { return since2(b.Draw != nil) }
 func (b refusedBody) version() int    { return since2(len(b.Held) > 0) }
+func (b notSentBody) version() int    { return since2(b.Absence != nil) }
 func (b grantedBody) version() int    { return since2(b.Lease.Budget != "") }
 func (b budgetedBody) version() int   { return 2 }
 
@@ -66,7 +67,8 @@ type (
 	proposedBody struct {
 		Namespace string   `json:"namespace"`
 		Revision  uint64   `json:"revision"`
-		Proposal  Proposal `json:"proposal"` // canonical
+		Proposal  Proposal `json:"proposal"`             // canonical, with digests in the place of secrets
+		SecretKey string   `json:"secret_key,omitempty"` // id of the key that they were made with
 	}
 	authorizedBody struct {
 		Grant   Lease       `json:"grant"` // the lease as granted
@@ -91,6 +93,7 @@ type (
 		Attempt journal.Token `json:"attempt"`
 		Unsent  bool          `json:"unsent"` // certainly no byte left; false: the target declared it not executed
 		Why     string        `json:"why"`
+		Absence *Absence      `json:"absence,omitempty"` // settled as not landed, and nobody brought what a new attempt needs
 	}
 	committedBody struct {
 		Attempt *journal.Token  `json:"attempt,omitempty"` // whose answer it is; none after a lookup

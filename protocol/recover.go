@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -31,6 +32,12 @@ type RecoverOptions struct {
 //	                                                         REFUSED:over_budget, REFUSED:duplicate_symbol
 //	R7  not found, no fence and no bound; or nobody to ask   AMBIGUOUS; nobody to ask while R2 applies: IN_FLIGHT
 //	R8  an error, or nothing registered for the action       UNRESOLVED with the error; it stays open
+//
+// An effect whose payload holds secrets is sent only where the caller brings them,
+// so Recover skips R2. Where R5 would send, and where nothing is in doubt, the
+// guards are asked as far as can be: what holds no more is refused, else it stays
+// open as UNRESOLVED with ErrSecret and holds nothing. Where nobody can be asked
+// it is IN_FLIGHT until the key's window ends, and is not waited for.
 //
 // Every send is a new attempt under the checks of S13. Ambiguous effects are
 // asked about again where they can be: found settles one, absent changes nothing.
@@ -122,7 +129,7 @@ func (g *Gate) end(ctx context.Context, j *job) {
 
 // step works on one effect, and says when to come back.
 func (g *Gate) step(ctx context.Context, j *job, wait bool) error {
-	o, err := g.recoverEffect(ctx, j.id)
+	o, err := g.recoverEffect(ctx, j.id, nil)
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, journal.ErrPoisoned) || errors.Is(err, journal.ErrClosed) {
 			return err
@@ -132,7 +139,7 @@ func (g *Gate) step(ctx context.Context, j *job, wait bool) error {
 	if j.result, err = g.result(ctx, j.id, o); err != nil {
 		return err
 	}
-	if wait && o.retry > 0 && (o.status.Final == InFlight || o.status.Final == NotYetSent) {
+	if wait && o.retry > 0 && !o.caller && (o.status.Final == InFlight || o.status.Final == NotYetSent) {
 		j.due = g.Clock.Mono() + o.retry
 		return nil
 	}
@@ -140,8 +147,9 @@ func (g *Gate) step(ctx context.Context, j *job, wait bool) error {
 	return nil
 }
 
-// recoverEffect works once on one effect whose claim is held.
-func (g *Gate) recoverEffect(ctx context.Context, id journal.ID) (outcome, error) {
+// recoverEffect works once on one effect whose claim is held. clear is its
+// payload with its secrets, where it has any and the caller brought it.
+func (g *Gate) recoverEffect(ctx context.Context, id journal.ID, clear json.RawMessage) (outcome, error) {
 	e, err := g.find(ctx, id)
 	if err != nil {
 		return outcome{}, err
@@ -158,6 +166,9 @@ func (g *Gate) recoverEffect(ctx context.Context, id journal.ID) (outcome, error
 		return unresolvedBy(fmt.Errorf("%w: %q", ErrUnregistered, p.Effect.Action)), nil
 	}
 	w := &work{id: id, proposal: p, digest: e.digest, proposed: e.proposedAt, target: t, can: t.Capabilities()}
+	if err := g.reopen(w, e, clear); err != nil { // R8
+		return unresolvedBy(err), nil
+	}
 	if e.open() && len(e.attempts) == 0 {
 		return g.attempt(ctx, w)
 	}
@@ -182,7 +193,7 @@ func (g *Gate) settleDoubt(ctx context.Context, w *work, e *effect) (outcome, er
 	}
 	applies := e.open() && !e.mismatch && !e.suspect() && e.keyEnds(w.can).After(now)
 	again := outcome{retry: time.Second}
-	if applies && !g.doing(w.id, nil).resent { // R2
+	if applies && !w.withheld() && !g.doing(w.id, nil).resent { // R2
 		w.mode = resend
 		o, err := g.attempt(ctx, w)
 		if err != nil || !o.on {
@@ -243,7 +254,10 @@ func (g *Gate) latest(ctx context.Context) (now time.Time, err error) {
 
 // after is w as it stands once a resend came to nothing.
 func (w *work) after(e *effect) *work {
-	n := &work{id: w.id, proposal: w.proposal, digest: w.digest, proposed: w.proposed, target: w.target, can: w.can}
+	n := &work{
+		id: w.id, proposal: w.proposal, digest: w.digest, proposed: w.proposed, target: w.target, can: w.can,
+		key: w.key, secrets: w.secrets, clear: w.clear,
+	}
 	for _, a := range e.attempts {
 		n.rests = append(n.rests, a.token)
 	}
@@ -253,7 +267,9 @@ func (w *work) after(e *effect) *work {
 func (g *Gate) lookup(ctx context.Context, w *work) (Finding, error) {
 	ctx, cancel := g.Clock.Timeout(ctx, w.can.ClientTimeout)
 	defer cancel()
-	return w.target.Lookup(ctx, w.request())
+	found, err := w.target.Lookup(ctx, w.request())
+	found.Result = w.hushJSON(found.Result)
+	return found, w.hushed(err)
 }
 
 // canAsk reports whether the target can be asked, and still knows what landed
@@ -332,7 +348,7 @@ func (g *Gate) fence(ctx context.Context, w *work, f Fencer) (refused, err error
 	token := entries[0].Token()
 	ctx, cancel := g.Clock.Timeout(ctx, w.can.ClientTimeout)
 	defer cancel()
-	if refused := f.Fence(ctx, w.id, token); refused != nil {
+	if refused := w.hushed(f.Fence(ctx, w.id, token)); refused != nil {
 		return refused, nil
 	}
 	g.doing(w.id, func(d *doing) { d.fence, d.fencedAt = token, g.Clock.Mono() })
@@ -345,6 +361,9 @@ func (g *Gate) landed(ctx context.Context, w *work, e *effect, found Finding) (o
 	if found.Same {
 		_, err := g.append(ctx, w.id, PointOutcomeDurable, body{journal.Committed, committedBody{Way: OnQuery, Result: evidence(found.Result)}})
 		return outcome{status: Status{Final: Committed, Way: OnQuery}}, err
+	}
+	if w.withheld() { // a target may have compared digests
+		return unresolvedBy(w.needsCaller()), nil
 	}
 	o := outcome{status: Status{Final: Unresolved, Reason: Mismatch}}
 	if e.mismatch {
@@ -361,6 +380,8 @@ func (g *Gate) nobodyToAsk(ctx context.Context, w *work, e *effect, again outcom
 		return outcome{status: Status{Final: Ambiguous}}, nil
 	case e.mismatch:
 		return outcome{status: Status{Final: Unresolved, Reason: Mismatch}}, nil
+	case applies && w.withheld(): // whoever has the payload may still send it under the key
+		return outcome{status: Status{Final: InFlight}, retry: e.keyEnds(w.can).Sub(g.Clock.Now()), err: w.needsCaller(), caller: true}, nil
 	case applies:
 		g.doing(w.id, func(d *doing) { d.resent = false })
 		return outcome{status: Status{Final: InFlight}, retry: max(again.retry, time.Second), err: again.err}, nil

@@ -368,6 +368,19 @@ func (s *simulatedService) Lookup(ctx context.Context, r protocol.Request) (prot
 	return found, err
 }
 
+// without is an object without some of its top-level fields.
+func without(object string, fields []string) string {
+	var members map[string]json.RawMessage
+	if len(fields) == 0 || json.Unmarshal([]byte(object), &members) != nil {
+		return object
+	}
+	for _, name := range fields {
+		delete(members, name)
+	}
+	text, _ := json.Marshal(members)
+	return string(text)
+}
+
 func (s *simulatedService) find(r protocol.Request) (protocol.Finding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -378,7 +391,8 @@ func (s *simulatedService) find(r protocol.Request) (protocol.Finding, error) {
 	for _, l := range s.ledger {
 		age := s.clock.Mono() - l.at
 		if l.effect == r.Effect && age >= s.can.LookupLag && (s.can.LookupWindow == 0 || age < s.can.LookupWindow) {
-			return protocol.Finding{Landed: true, Same: l.payload == string(r.Payload), Result: json.RawMessage(l.payload)}, nil
+			same := without(l.payload, r.Withheld) == without(string(r.Payload), r.Withheld)
+			return protocol.Finding{Landed: true, Same: same, Result: json.RawMessage(l.payload)}, nil
 		}
 	}
 	return protocol.Finding{}, nil
@@ -464,7 +478,9 @@ type rig struct {
 	gate      *protocol.Gate
 	store     func(journal.Store) journal.Store // wraps the gate's journal
 	margin    time.Duration
-	restored  bool // the journal is opened as restored from a backup
+	restored  bool     // the journal is opened as restored from a backup
+	keys      [][]byte // for secrets
+	onDisk    bool     // the journal is on the real disk
 
 	dead   bool
 	onStep func(p string) // every point, and every step of the service
@@ -533,7 +549,7 @@ func (r *rig) open() {
 	r.Helper()
 	r.dead, r.drain = false, r.openDrain()
 	at := trace.Func(r.pass)
-	open := journal.FileOpener(r.path("journal"), journal.Options{Namespace: namespace, Now: r.clock.Now, Dir: r.disk, Trace: at, Restored: r.restored})
+	open := journal.FileOpener(r.path("journal"), r.on(journal.Options{Namespace: namespace, Now: r.clock.Now, Trace: at, Restored: r.restored}))
 	wrapped := func(apply func(journal.Entry) error) (journal.Store, error) {
 		s, err := open(apply)
 		if err == nil && r.store != nil {
@@ -543,8 +559,9 @@ func (r *rig) open() {
 	}
 	gate, err := protocol.Open(context.Background(), protocol.Config{
 		Namespace: namespace, Journal: wrapped, Drain: r.drain, Clock: r.clock, Trace: at, ClockMargin: r.margin,
-		Authority: journal.FileOpener(r.path("authority"), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: r.clock.Now}),
-		People:    map[string]ed25519.PublicKey{"ruth": r.person.Public().(ed25519.PublicKey)},
+		Authority:  journal.FileOpener(r.path("authority"), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: r.clock.Now}),
+		SecretKeys: r.keys,
+		People:     map[string]ed25519.PublicKey{"ruth": r.person.Public().(ed25519.PublicKey)},
 	})
 	if err != nil {
 		r.Fatal(err)
@@ -636,7 +653,15 @@ func (r *rig) revoke(id string) protocol.Revocation {
 }
 
 func (r *rig) reader() journal.Opener {
-	return journal.FileOpener(r.path("journal"), journal.Options{Mode: journal.Reader, Namespace: namespace, Dir: r.disk, Now: r.clock.Now})
+	return journal.FileOpener(r.path("journal"), r.on(journal.Options{Mode: journal.Reader, Namespace: namespace, Now: r.clock.Now}))
+}
+
+// on is o with the disk that the journal is on.
+func (r *rig) on(o journal.Options) journal.Options {
+	if !r.onDisk {
+		o.Dir = r.disk
+	}
+	return o
 }
 
 // proposal is a refund as the agent decides it on what it sees now.

@@ -45,6 +45,7 @@ type effect struct {
 	proposedAt journal.Seq
 	since      time.Time    // of the first entry
 	digest     journal.Hash // of the content that the first decision fixed (I5)
+	sealed     *sealed      // nil where nothing in it is secret
 	authority  []recorded   // decisions recorded so far, one for each lease named
 
 	attempts []sent       // unsettled
@@ -144,7 +145,8 @@ func (s *state) fold(e *effect, n *decoded) error {
 		if err != nil {
 			return err
 		}
-		e.decision, e.proposedAt, e.digest = &b, n.Seq, b.Proposal.Effect.digest()
+		e.decision, e.proposedAt, e.digest = &b, n.Seq, b.Proposal.digest()
+		e.seal(b)
 		if !slices.ContainsFunc(e.authority, func(r recorded) bool { return r.lease == b.Proposal.Lease }) {
 			e.authority = append(e.authority, recorded{b.Proposal.Lease, n.Seq})
 		}

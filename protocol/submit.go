@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -42,7 +43,7 @@ import (
 // S10 is tried again until the deadline of ctx, where it has one.
 //
 // A nil error means that what Status says is durable. A *ProposalError, or
-// ErrUnregistered, means that nothing was recorded. Any other error comes from
+// ErrUnregistered, or ErrSecret, means that nothing was recorded. Any other error comes from
 // the journal or the authority: the effect stands as Status says and as far as is
 // known. After journal.ErrPoisoned this gate sends nothing more (I11), and one
 // opened anew recovers it; else Recover does, here or there.
@@ -53,6 +54,9 @@ func (g *Gate) Submit(ctx context.Context, p Proposal) (Result, error) {
 	}
 	e, err := g.find(ctx, w.id)
 	if err != nil {
+		return Result{Effect: w.id}, err
+	}
+	if err := g.seal(w, e); err != nil {
 		return Result{Effect: w.id}, err
 	}
 	if e != nil && !e.open() { // S2 to S5 need no claim
@@ -68,6 +72,9 @@ func (g *Gate) Submit(ctx context.Context, p Proposal) (Result, error) {
 		return Result{Effect: w.id}, err
 	}
 	defer g.release(ctx, w.id, claim)
+	if err := g.seal(w, e); err != nil { // somebody may have marked more
+		return Result{Effect: w.id}, err
+	}
 
 	if e, err = g.distrust(ctx, w.id, e); err != nil {
 		return Result{Effect: w.id}, err
@@ -79,7 +86,11 @@ func (g *Gate) Submit(ctx context.Context, p Proposal) (Result, error) {
 				return Result{Effect: w.id}, err
 			}
 		}
-		o, err := g.recoverEffect(ctx, w.id)
+		var clear json.RawMessage // of the payload that is in doubt
+		if e.decision == nil || e.digest == w.digest {
+			clear = w.clear
+		}
+		o, err := g.recoverEffect(ctx, w.id, clear)
 		if err != nil {
 			return Result{Effect: w.id, Status: Status{Final: InFlight}}, err
 		}
@@ -134,7 +145,7 @@ func (g *Gate) work(p Proposal) (*work, error) {
 	if t == nil {
 		return nil, fmt.Errorf("%w: %q; register one and submit again", ErrUnregistered, p.Effect.Action)
 	}
-	w := &work{id: EffectID(g.Namespace, p.Request, 0), proposal: p, digest: p.Effect.digest(), target: t, can: t.Capabilities()}
+	w := &work{id: EffectID(g.Namespace, p.Request, 0), proposal: p, given: p, digest: p.Effect.digest(), target: t, can: t.Capabilities()}
 	for _, m := range p.Premises {
 		if m.Holds == ByTarget && !w.can.Conditional {
 			return nil, &ProposalError{Field: m.about(), Why: "is to be checked by a target that can't"}
@@ -255,6 +266,9 @@ func (w *work) bindTo(p Proposal) {
 // record appends PROPOSED, after asking the guards of in once more.
 func (g *Gate) record(ctx context.Context, w *work, in phase) (s *stop, err error) {
 	b := proposedBody{Namespace: g.Namespace, Proposal: w.proposal}
+	if len(w.proposal.Secrets) > 0 {
+		b.SecretKey = w.key.id
+	}
 	entries, err := g.journal.Update(context.WithoutCancel(ctx), func(h journal.Head) (entries []journal.Entry, err error) {
 		if g.state.effects[w.id] != nil { // of an unknown one no guard has anything to say
 			err = g.within(ctx, w, h.Now, func(f *facts) { s = check(in, f) })

@@ -40,7 +40,12 @@ type Request struct {
 	Effect  journal.ID // also the idempotency key
 	Request string     // request id
 	Action  string
-	Payload json.RawMessage // canonical bytes as journaled
+	Payload json.RawMessage // canonical; as journaled, but with the secrets where the caller brought them
+	// Withheld are the fields of Payload that hold only the digest of a secret,
+	// because the caller's payload is not at hand. Such a request is looked up, or
+	// has its premises read, and is not sent: what the target holds is to be
+	// compared in the other fields.
+	Withheld []string
 	// Premises are those that the target is to check itself, atomically with the
 	// effect (ByTarget).
 	Premises []Premise
