@@ -156,6 +156,12 @@ var programs = map[string]func(c *faults.Child, t task){
 		c.Tell(history.Finished, "", nil)
 	},
 	// Silence.
+	"circles": func(c *faults.Child, _ task) {
+		for {
+			c.At("one", "")
+			c.Wait(context.Background(), time.Minute)
+		}
+	},
 	"silent": func(c *faults.Child, _ task) {
 		c.At("one", "")
 		time.Sleep(time.Hour)
@@ -552,6 +558,18 @@ func TestSettle(t *testing.T) {
 	h := run(t, p)
 	if last := h[len(h)-1]; last.Point != "landed" || last.At != time.Minute {
 		t.Errorf("the last event is %s %s at %v, want landed at 1m", last.Kind, last.Point, last.At)
+	}
+}
+
+// TestHungInCircles: a process that goes on for ever on a clock that is moved for
+// it is ended after so many steps.
+func TestHungInCircles(t *testing.T) {
+	t.Parallel()
+	p := plan(t, "circles")
+	p.Steps = 1000
+	h := run(t, p)
+	if last := h[len(h)-1]; last.Kind != history.Hung || len(h) > p.Steps {
+		t.Errorf("%d events, the last is %s, want hung", len(h), last.Kind)
 	}
 }
 

@@ -38,6 +38,12 @@ type process struct {
 	conns    []net.Conn    // of its control channel, until accepting ends
 }
 
+// giveUp says that nothing will come of p any more. It is called once.
+func (p *process) giveUp() {
+	p.stuck = true
+	close(p.hopeless)
+}
+
 // follow starts the program, serves it until it has ended, and records how. It
 // says whether the trial killed it.
 func (s *Stage) follow(ctx context.Context, start int) (killed bool, err error) {
@@ -61,7 +67,7 @@ func (s *Stage) follow(ctx context.Context, start int) (killed bool, err error) 
 		control.Close()
 		return false, fmt.Errorf("faults: the program under test doesn't start: %w", err)
 	}
-	s.proc, s.clock.live = p, 1
+	s.proc, s.clock.live, s.signs = p, 1, 0
 	s.sign()
 	s.mu.Unlock()
 

@@ -38,6 +38,7 @@ type Stage struct {
 	firing    int                     // deadlines whose work is under way
 	abandoned bool                    // an act hangs and is waited for no longer
 	moved     time.Time               // real time of the last sign of life
+	signs     int                     // of life since the program was started last
 	fail      context.CancelCauseFunc // ends the trial as one that the harness couldn't carry out
 	over      bool
 }
@@ -145,8 +146,13 @@ func (r Role) Record(kind history.Kind, subject string, body any) int {
 // caller still records is waited for by World.Idle.
 func (r Role) Pass(p trace.Point, subject string) bool { return r.pass(nil, r.who, p, subject) }
 
-// sign notes a sign of life and wakes whoever waits for a change.
+// sign notes a sign of life and wakes whoever waits for a change. A program that
+// gives more of them than the plan allows goes round in circles: on a virtual
+// clock it would do so for ever, and never be silent.
 func (s *Stage) sign() {
 	s.moved = time.Now()
+	if s.signs++; s.signs > s.plan.Steps && s.proc != nil && !s.proc.stuck {
+		s.proc.giveUp()
+	}
 	s.cond.Broadcast()
 }

@@ -37,6 +37,9 @@ type Plan struct {
 	// Patience is how long, in real time, nothing may happen before the program
 	// counts as hung; 0 is ten seconds.
 	Patience time.Duration
+	// Steps is how many events and waits one start of the program may have before it
+	// counts as hung; 0 is 100,000.
+	Steps int
 	// Settle is the virtual time that passes after the last process, so that
 	// whatever may still land lands.
 	Settle time.Duration
@@ -69,7 +72,8 @@ type World interface {
 const (
 	supervisor    = "supervisor"
 	patience      = 10 * time.Second // where the plan says nothing
-	maxSocketPath = 100              // bytes; the kernel's limit is 108
+	steps         = 100_000
+	maxSocketPath = 100 // bytes; the kernel's limit is 108
 )
 
 // Run runs one trial and returns its history. An error means that the harness
@@ -81,6 +85,9 @@ const (
 func Run(ctx context.Context, p Plan) (history.History, error) {
 	if p.Patience == 0 {
 		p.Patience = patience
+	}
+	if p.Steps == 0 {
+		p.Steps = steps
 	}
 	dir, err := temporary()
 	if err != nil {
@@ -329,8 +336,7 @@ func (s *Stage) moveTime() {
 			s.reach(next)
 			continue
 		}
-		s.proc.stuck = true // everybody waits and nothing will ever happen
-		close(s.proc.hopeless)
+		s.proc.giveUp() // everybody waits and nothing will ever happen
 	}
 }
 
