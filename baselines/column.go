@@ -43,7 +43,8 @@ type Decision struct {
 	Lease    string
 	Seen     sim.Order // the order when the agent decided
 	SeenAt   time.Time
-	Repeat   bool // the caller asked the same before its process died
+	Repeat   bool  // the caller asked the same before its process died
+	Cap      int64 // cents that all cases together may take; 0 is no cap
 }
 
 // Told is what a column tells its caller.
@@ -176,6 +177,18 @@ func (l *log) write(ctx context.Context, kind journal.Kind, at line) error {
 		return []journal.Entry{{Kind: kind, Body: body}}, nil
 	})
 	return err
+}
+
+// sent is the money of all sends that the log shows, but for one request's.
+func (l *log) sent(ctx context.Context, but string) (sum int64, err error) {
+	err = l.store.View(ctx, func(journal.Head) {
+		for request, lines := range l.last {
+			if request != but {
+				sum += lines[journal.Dispatched].Amount
+			}
+		}
+	})
+	return sum, err
 }
 
 // read returns the last line of a kind for a request, lines of other processes

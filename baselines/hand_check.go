@@ -56,6 +56,9 @@ func (h *handCheck) Submit(ctx context.Context, d Decision) (Told, error) {
 	if order, err := h.Service.Order(ctx, d.Order, d.Case, d.Request); err != nil || !order.Eligible || order.Others != 0 {
 		return h.stop(ctx, d, "premise", err)
 	}
+	if others, err := h.log.sent(ctx, d.Request); err != nil || d.Cap > 0 && others+d.Amount > d.Cap {
+		return h.stop(ctx, d, "cap", err)
+	}
 	if err := h.log.write(ctx, journal.Dispatched, lineOf(d).checked("lease, eligible, nothing refunded by others")); err != nil {
 		return Told{}, err
 	}

@@ -21,6 +21,9 @@ var acts = map[string]func(w *refundWorld, argument string) error{
 	"make-eligible":   func(w *refundWorld, _ string) error { return w.service.SetEligible(orderID, true) },
 	"refund-by-hand":  func(w *refundWorld, _ string) error { return w.service.RefundByHand(orderID, caseID, approved) },
 	"goodwill":        func(w *refundWorld, _ string) error { return w.service.RefundByHand(orderID, otherCase, 5_00) },
+	"spend-outside":   func(w *refundWorld, _ string) error { return w.service.RefundByHand(orderID, otherCase, approved) },
+	"return-refunds":  func(w *refundWorld, _ string) error { return w.service.ReturnRefunds(orderID, caseID) },
+	"chargeback":      func(w *refundWorld, _ string) error { return w.service.Chargeback(orderID) },
 	"forget-keys":     func(w *refundWorld, _ string) error { w.service.ForgetKeys(); return nil },
 
 	"approve-again": func(w *refundWorld, _ string) error { return w.grant(w.lease("L-again")) },

@@ -125,7 +125,7 @@ func (d desk) run(ctx context.Context, t faults.Trial) (Outcome, error) {
 			}
 			given = task{
 				Experiment: t.Experiment, Column: t.Column, Network: world.network, Address: world.address, State: s.State(), File: fileOf(t),
-				Store: on.store, Disk: on.disk, Amount: row.Submits[0].Amount,
+				Store: on.store, Disk: on.disk, Cap: on.cap, Amount: row.Submits[0].Amount,
 				Profile: on.profile, Premises: on.premises, Agent: agentID, Lease: leaseID, Order: orderID, Case: caseID, Request: caseID,
 			}
 			return world, nil
@@ -140,6 +140,9 @@ func (d desk) run(ctx context.Context, t faults.Trial) (Outcome, error) {
 	o.Extra = map[string]any{}
 	if on.wire {
 		o.Extra = world.seenOnWire(h)
+	}
+	if row.Group == "after" {
+		o.Extra["settlement"] = world.settled
 	}
 	if n := o.Verdict.Window; n > 0 {
 		o.Extra["window"] = n

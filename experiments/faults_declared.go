@@ -61,6 +61,16 @@ sender_paused                  | COMMITTED+IN_FLIGHT $20 ok
 sender_paused_one_owner        | COMMITTED+LOCKED_OUT:gate@ $20 ok
 key_expired_no_lookup          | AMBIGUOUS $20 look
 
+cap_race                       | COMMITTED+REFUSED:over_budget $20 ok
+cap_race_overtaken             | REFUSED:over_budget+COMMITTED $20 ok
+cap_held_while_ambiguous       | REFUSED:over_budget $20 ok                | REFUSED:over_budget $20 ok                | REFUSED:over_budget $20 look
+cap_spent_outside              | COMMITTED $20 ok
+cap_spent_outside_total_premise | REFUSED:stale_premise $0 ok
+
+refund_fails_later             | DUPLICATE_IGNORED $20 ok
+chargeback_later               | DUPLICATE_IGNORED $20 ok
+report_repeated                | DUPLICATE_IGNORED $20 ok
+
 torn_tail                      | COMMITTED_ON_QUERY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
 bit_flip                       | COMMITTED_BY_RETRY $20 ok                 | COMMITTED_ON_QUERY $20 ok                 | AMBIGUOUS $20 look
 disk_full                      | COMMITTED $20 ok

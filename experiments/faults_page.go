@@ -21,6 +21,8 @@ var faultGroups = []group{
 	{"authority", "The approval ends, is too narrow, is replaced, or was never there."},
 	{"world", "The facts that the decision rests on change, or only seem to."},
 	{"time", "Clocks are wrong, and windows are over."},
+	{"budget", "Several approved cases share a cap. Only the gate and the hand checks are told of it in a form that they can use; a hand check adds up the sends that its log shows."},
+	{"after", "The refund is committed. What becomes of its money later is its settlement, which decides nothing: a refund that came back is not sent again."},
 	{"journal", "The log itself fails: the disk under it, or what is read back. Every column that writes a log writes it in the same format, with the same store."},
 	{"wire", "Nothing is wrong with column and service. A proxy between them reads every request whole, and where it delivers it the whole answer, and then misbehaves: what was done is certain, and the column can't know it."},
 	{"realities", "Four things that can have happened. What the column sees is silence, and the same in all of them."},
@@ -70,16 +72,11 @@ var faultsNotes = []string{
 	"`clock_behind_within_margin`: by as much as clocks may differ, declared as one second, the gate takes a lease to be over early. Where a log has an entry from behind the lease's end, that counts too.",
 	"In rows with two processes a cell shows the last word of each, the first one's first. The process that is stopped is stopped with SIGSTOP; it keeps its locks and its timers wait, so that what it was about to do it does, however late.",
 	"`concurrent_submit`, `sender_paused`: over SQLite the second process is told IN_FLIGHT, with the name of the owner, and never takes over. With the file store, `…_one_owner`, it can't open the journal and is told whose it is. `durable-replay` has that store too. `hand-check-locked` waits a minute for its lock and then says that somebody has it.",
+	"`cap_race`: the second process is told who holds what. `hand-check-locked` has one lock over all cases: while its holder stands still nobody else gets on, so the second request is never answered; a lock for each case and one for the sum would do, in about six lines. `cap_spent_outside`: what a person spends is not seen by a budget, nor by a log that is added up; a premise that covers it sees it, `cap_spent_outside_total_premise`.",
 	"`bit_flip`: every column that keeps a log refuses to start, with the byte that is damaged, and sends nothing until a person has mended it.",
 	"`sync_error`: nothing is sent. Opened again, the log may hold the entry or not; the cell shows the worse of both files.",
 	"`wire_doubled`: every column sent once. What a middle repeats only the service can absorb; a key lets it. Neither fence nor premise does: both deliveries are of one attempt, and an effect's own money is no change by others.",
 	"`same_value_other_bytes`, and premises by name, mean something only to a column that is given them; the baselines get typed values.",
-}
-
-// waiting are rows that are not here yet, and for what they wait.
-var waiting = []struct{ rows, what string }{
-	{"`cap_race`, `cap_held_while_ambiguous`, `cap_spent_outside`", "budgets inside the dispatch"},
-	{"`refund_fails_later`, `chargeback_later`", "settlements at the simulated service"},
 }
 
 // faultsPage renders results/faults.md. Every figure and every list of cells in
@@ -110,6 +107,9 @@ func faultsPage(records []Record) string {
 		case "wire":
 			p("Requests for money that the proxy read, against how often the column sent. In `one_request_per_send` an HTTP library may repeat by itself; one that does shows more requests than sends.")
 			b.WriteString(d.requestsPerSend(r, rows).Markdown() + "\n")
+		case "after":
+			p("What the service says at the end of the case's money. In the Stripe experiment the same stands beside a receipt.")
+			b.WriteString(d.settlements(r, rows).Markdown() + "\n")
 		case "realities":
 			p("A digest of everything that the column did and saw up to its first word to its caller:")
 			b.WriteString(d.seen(r, rows).Markdown() + "\n")
@@ -127,10 +127,6 @@ func faultsPage(records []Record) string {
 	p("## Notes")
 	for _, n := range faultsNotes {
 		fmt.Fprintf(&b, "- %s\n", n)
-	}
-	p("\n## Not here yet")
-	for _, w := range waiting {
-		fmt.Fprintf(&b, "- %s: %s\n", w.rows, w.what)
 	}
 	return b.String()
 }
@@ -208,6 +204,23 @@ func (d desk) requestsPerSend(r recordIndex, rows []faults.Row) table.Table {
 			}
 		}
 		t.Rows = append(t.Rows, append([]string{"`" + c.Name + "`"}, ints(one[0], one[1], all[0], all[1])...))
+	}
+	return t
+}
+
+// settlements shows what became of the money.
+func (d desk) settlements(r recordIndex, rows []faults.Row) table.Table {
+	t := table.Table{Header: []string{"column"}}
+	for _, row := range rows {
+		t.Header = append(t.Header, row.Name)
+	}
+	for _, c := range d.columns {
+		line := []string{"`" + c.Name + "`"}
+		for _, row := range rows {
+			record, _ := d.at(r, "", row.Name, c.Name)
+			line = append(line, fmt.Sprint(record.Extra["settlement"]))
+		}
+		t.Rows = append(t.Rows, line)
 	}
 	return t
 }

@@ -31,6 +31,14 @@ type gateColumn struct {
 	propose func(baselines.Decision) (payload any, premises []protocol.Premise)
 }
 
+// budgetOf is the budget that a decision draws on; "" is none.
+func budgetOf(d baselines.Decision) string {
+	if d.Cap == 0 {
+		return ""
+	}
+	return budgetName
+}
+
 // openGate opens the gate over the target of the opening.
 func openGate(o opening) (baselines.Column, error) {
 	drain, err := journal.OpenDrain(o.authorityDir())
@@ -78,6 +86,7 @@ func (g *gateColumn) Submit(ctx context.Context, d baselines.Decision) (baseline
 		Agent:    d.Agent,
 		Lease:    d.Lease,
 		Premises: premises,
+		Budget:   budgetOf(d),
 		Effect:   protocol.Effect{Action: actionRefund, Payload: body},
 	})
 	if err != nil {

@@ -19,6 +19,7 @@ type terms struct {
 	wire     bool          // a middle stands between the column and the service
 	store    string        // the gate's: "" is the file store
 	disk     bool          // the journal's disk can fail
+	cap      int64         // cents that all cases together may take; 0 is no cap
 }
 
 // termsOf is the column's own service with what a row changes in it.
@@ -65,6 +66,8 @@ func (t *terms) change(what string) (err error) {
 		t.uses, err = strconv.Atoi(value)
 	case "wire":
 		t.wire = true
+	case "cap":
+		t.cap, err = strconv.ParseInt(value, 10, 64)
 	case "store":
 		t.store = value
 	case "disk":

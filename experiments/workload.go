@@ -52,6 +52,7 @@ type task struct {
 	Case       string
 	Request    string
 	Amount     int64 // that the caller asks for at first
+	Cap        int64 // cents that all cases together may take; 0 is no cap
 }
 
 // What the program under test asks the world.
@@ -221,7 +222,7 @@ func serve(ctx context.Context, c *faults.Child, t task, in setting) error {
 		c.At(pointDecided, t.Request)
 		d := baselines.Decision{
 			Request: cmp.Or(model.Request, t.Request), Order: t.Order, Case: t.Case, Amount: model.Amount, Spelling: model.Spelling,
-			Agent: t.Agent, Lease: cmp.Or(model.Lease, t.Lease), Seen: seen, SeenAt: in.clock.Now(), Repeat: next.Repeat,
+			Agent: t.Agent, Lease: cmp.Or(model.Lease, t.Lease), Seen: seen, SeenAt: in.clock.Now(), Repeat: next.Repeat, Cap: t.Cap,
 		}
 		if err := a.submit(ctx, d); err != nil {
 			return err

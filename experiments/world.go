@@ -33,6 +33,8 @@ const (
 	paid      = 100_00
 	approved  = 20_00
 	leaseLife = 30 * 24 * time.Hour
+
+	budgetName = "refunds" // over all cases, in rows that have a cap
 )
 
 // refundWorld is everything around the column in one trial: the service, the
@@ -51,6 +53,7 @@ type refundWorld struct {
 	disk     journalDisk
 	asked    int    // submits handed out
 	failed   error  // what the world could not do at its time
+	settled  string // what became of the case's money, once the world is closed
 	evidence string // what the column's artefacts show, once the world is closed
 	keep     func(state string) error
 }
@@ -58,16 +61,45 @@ type refundWorld struct {
 func newRefundWorld(ctx context.Context, stage *faults.Stage, row faults.Row, c column, on terms) (*refundWorld, error) {
 	w := &refundWorld{stage: stage, column: c, row: row, on: on,
 		keep: func(state string) error { return keepState(ctx, state) }}
-	w.record(history.Declared, "", history.Declaration{
+	declared := history.Declaration{
 		Approved: []history.Approval{{
 			Request: caseID, Order: orderID, Case: caseID, Amount: approved, Agent: agentID, Lease: leaseID,
 		}},
 		Service: on.profile.Service(),
-	})
+	}
+	for _, s := range row.Submits {
+		if s.Apart {
+			declared.Approved = append(declared.Approved, history.Approval{
+				Request: s.Request, Order: orderID, Case: s.Request, Amount: s.Amount, Agent: agentID, Lease: leaseOf(s.Request),
+			})
+		}
+	}
+	if on.cap > 0 {
+		cases := []string{otherCase}
+		for _, p := range declared.Approved {
+			cases = append(cases, p.Case)
+		}
+		declared.Caps = []history.Cap{{Name: budgetName, Max: on.cap, Cases: cases}}
+	}
+	w.record(history.Declared, "", declared)
 	w.service = sim.New(behindMiddle{stage.As("service"), w}, on.profile)
 	w.service.SetOrder(orderID, true, paid, "")
 	if err := w.grant(w.lease(leaseID)); err != nil {
 		return nil, err
+	}
+	for _, p := range declared.Approved[1:] {
+		if err := w.grant(grant{id: p.Lease, holder: agentID, forCase: p.Case, max: p.Amount, life: leaseLife}); err != nil {
+			return nil, err
+		}
+	}
+	if on.cap > 0 && c.gate {
+		if err := w.authority(nil, func(a *protocol.Authority) error {
+			return a.SetBudget(context.Background(), protocol.Budget{
+				Name: budgetName, Principal: principal, Holders: []string{agentID}, Field: "amount", Cap: fmt.Sprint(on.cap),
+			})
+		}); err != nil {
+			return nil, err
+		}
 	}
 	l, err := net.Listen("unix", w.socket())
 	if err != nil {
@@ -251,7 +283,8 @@ func (w *refundWorld) Answer(what string, question json.RawMessage) (any, error)
 		submit := w.row.Submits[w.asked-1]
 		request := cmp.Or(submit.Request, caseID)
 		w.stage.As("model").Record(history.Modelled, request, history.Decision{Request: request, Amount: submit.Amount})
-		return modelAnswer{Amount: submit.Amount, Request: submit.Request, Lease: submit.Lease, Spelling: submit.Bytes}, nil
+		return modelAnswer{Amount: submit.Amount, Request: submit.Request, // an apart one's is the task's, too
+			Lease: submit.Lease, Spelling: submit.Bytes}, nil
 	}
 	return nil, fmt.Errorf("experiments: the program under test asked for %q", what)
 }
@@ -260,14 +293,20 @@ func (w *refundWorld) Answer(what string, question json.RawMessage) (any, error)
 // asked for again where recovery found nothing to settle and the row has no
 // further one.
 func (w *refundWorld) next(settled bool) nextAnswer {
-	if w.asked < len(w.row.Submits) {
+	var next nextAnswer
+	switch {
+	case w.asked < len(w.row.Submits):
 		w.asked++
-		return nextAnswer{Submit: true}
+		next.Submit = true
+	case settled:
+		return next
+	default:
+		next.Submit, next.Repeat = true, true
 	}
-	if !settled {
-		return nextAnswer{Submit: true, Repeat: true}
+	if s := w.row.Submits[w.asked-1]; s.Apart {
+		next.Request, next.Lease = s.Request, leaseOf(s.Request)
 	}
-	return nextAnswer{}
+	return next
 }
 
 // Idle has nothing to wait for: the service records what becomes of a dead
@@ -276,6 +315,7 @@ func (w *refundWorld) Idle(context.Context) error { return nil }
 
 // Close stops the service and looks at what the column left behind.
 func (w *refundWorld) Close() error {
+	w.settled = w.service.Settlement(orderID, caseID).String()
 	w.evidence = w.column.evidence(evidenceOf{state: w.stage.State(), store: w.on.store, now: w.stage.Now})
 	if w.middle != nil {
 		w.failed = errors.Join(w.failed, w.middle.Close())

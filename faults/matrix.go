@@ -29,6 +29,7 @@ type Submit struct {
 	Request string // id of another request than the approved one; "" is that one
 	Lease   string // another lease than the agent's own; "" is that one
 	Bytes   string // another way to spell the same values; "" is the usual one
+	Apart   bool   // Request is a further approved case, with a lease of its own
 }
 
 // Amounts are submits of the approved request.
@@ -38,6 +39,9 @@ func Amounts(cents ...int64) (submits []Submit) {
 	}
 	return submits
 }
+
+// twoCases are the approved case and a further one.
+var twoCases = []Submit{{Amount: 2000}, {Amount: 2000, Request: "case-4472", Apart: true}}
 
 // kills are kills at the first n passages of a point.
 func kills(at trace.Point, n int) (f []Fault) {
@@ -120,6 +124,16 @@ var Further = []Row{
 	{Name: "sender_paused", Group: "time", What: "Two processes, and SQLite under the gate: the sender is stopped between its last step and its first byte; ten minutes later another process starts and recovers; then the sender goes on.", With: []string{"store:sqlite"}, Faults: []Fault{{Other, "before-send", 1}, {"wait:10m", "started", 2}}, Submits: Amounts(2000)},
 	{Name: "sender_paused_one_owner", Group: "time", What: "The same with the file store under the gate, which has one owner.", Needs: "gate", Faults: []Fault{{Other, "before-send", 1}, {"wait:10m", "started", 2}}, Submits: Amounts(2000)},
 	{Name: "key_expired_no_lookup", Group: "time", What: "Killed after the refund was applied; 25 hours later the key is forgotten, and the service can't be asked.", Needs: "keys", With: []string{"no-lookup"}, Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"wait 25h"}, Submits: Amounts(2000)},
+
+	{Name: "cap_race", Group: "budget", What: "Two processes, two approved cases of $20 and a cap of $30 over both, and SQLite under the gate: the first is about to send when it is stopped; the second asks for its own $20; the first goes on.", With: []string{"store:sqlite", "cap:3000"}, Faults: []Fault{{Other, "before-send", 1}}, Submits: twoCases},
+	{Name: "cap_race_overtaken", Group: "budget", What: "The other order: the first has decided and submitted nothing when the second does the whole of its own.", With: []string{"store:sqlite", "cap:3000"}, Faults: []Fault{{Other, "decided", 1}}, Submits: twoCases},
+	{Name: "cap_held_while_ambiguous", Group: "budget", What: "One process after the other: the first is killed when its $20 were applied; the next asks for the other $20.", With: []string{"cap:3000"}, Faults: []Fault{{Kill, "sim/applied", 1}}, Submits: twoCases},
+	{Name: "cap_spent_outside", Group: "budget", What: "A person spends $20 of the cap by hand, on another case of the order, when the agent has decided.", With: []string{"cap:3000"}, Faults: []Fault{{"spend-outside", "decided", 1}}, Submits: Amounts(2000)},
+	{Name: "cap_spent_outside_total_premise", Group: "budget", What: "The same, where the order's total is a premise.", Needs: "premises", With: []string{"cap:3000", "premises:total"}, Faults: []Fault{{"spend-outside", "decided", 1}}, Submits: Amounts(2000)},
+
+	{Name: "refund_fails_later", Group: "after", What: "The refund is made and told; five days later the customer's bank returns it, and the same request comes again.", Faults: []Fault{{"wait:120h", "told", 1}, {"return-refunds", "told", 1}}, Submits: Amounts(2000, 2000)},
+	{Name: "chargeback_later", Group: "after", What: "The refund is made and told; five days later the cardholder's bank takes the whole payment back, and the same request comes again.", Faults: []Fault{{"wait:120h", "told", 1}, {"chargeback", "told", 1}}, Submits: Amounts(2000, 2000)},
+	{Name: "report_repeated", Group: "after", Control: true, What: "The refund is made and told; the caller loses the report and asks for it twice more, a month later, when its lease is over.", Faults: []Fault{{"wait:744h", "told", 1}}, Submits: Amounts(2000, 2000, 2000)},
 
 	{Name: "torn_tail", Group: "journal", What: "Killed after the refund was applied; the last entry of the log is torn.", Needs: "journal", Faults: []Fault{{Kill, "sim/applied", 1}}, Outage: []string{"tear-journal"}, Submits: Amounts(2000)},
 	{Name: "bit_flip", Group: "journal", What: "Killed after the refund was applied; a bit of an entry flips that later ones prove durable; once that is noticed the entry is mended.", Needs: "journal", Faults: []Fault{{Kill, "sim/applied", 1}, {"mend-journal", "no-journal", 1}}, Outage: []string{"flip-journal"}, Submits: Amounts(2000)},

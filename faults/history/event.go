@@ -62,6 +62,14 @@ const (
 type Declaration struct {
 	Approved []Approval `json:"approved"`
 	Service  Service    `json:"service"`
+	Caps     []Cap      `json:"caps,omitempty"`
+}
+
+// Cap is what several cases may take together.
+type Cap struct {
+	Name  string   `json:"name"`
+	Max   int64    `json:"max"` // cents
+	Cases []string `json:"cases"`
 }
 
 // Approval is one approved request: exactly one effect of this content may land.

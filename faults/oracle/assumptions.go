@@ -187,7 +187,7 @@ func read(h history.History) (*reading, []string) {
 
 // open takes the declaration, and sorts its approvals into accounts.
 func (r *reading) open(d history.Declaration) error {
-	r.declared, r.accounts = history.Declaration{Service: d.Service}, nil
+	r.declared, r.accounts = history.Declaration{Service: d.Service, Caps: d.Caps}, nil
 	if len(d.Approved) == 0 {
 		return errors.New("nothing is approved")
 	}

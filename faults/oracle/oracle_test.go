@@ -284,6 +284,33 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// capped puts a cap over both cases of h.
+func capped(most int64, h history.History) history.History {
+	d, err := history.Body[history.Declaration](h[0])
+	if err != nil {
+		panic(err)
+	}
+	d.Caps = []history.Cap{{Name: "refunds", Max: most, Cases: []string{"case-4471", "case-2"}}}
+	if h[0].Body, err = json.Marshal(d); err != nil {
+		panic(err)
+	}
+	return h
+}
+
+// TestACapHoldsBeforeItIsSpent: refusing what a cap has no room for is right, also
+// while what takes the room is still under way; with room it is wrong.
+func TestACapHoldsBeforeItIsSpent(t *testing.T) {
+	second := history.Approval{Request: "case-2", Order: "882", Case: "case-2", Amount: 20_00, Agent: "agent-7", Lease: "L-refund"}
+	for most, want := range map[int64]oracle.Class{30_00: oracle.Correct, 40_00: oracle.FalseRefusal} {
+		h := capped(most, begin(t1, approval, second).look().ask(20_00).
+			tellOf("case-2", 20_00, "REFUSED:over_budget", history.SaysNot, "submit").
+			land(20_00).tell("COMMITTED", history.SaysDone).end())
+		if v := oracle.Judge(h); v.Class != want {
+			t.Errorf("with a cap of %d: %v, want %v: %v", most, v.Class, want, v.Why)
+		}
+	}
+}
+
 // TestEveryRuleIsNeeded plants, for each rule, a history that this rule alone
 // catches: without the rule it would pass.
 func TestEveryRuleIsNeeded(t *testing.T) {
@@ -318,6 +345,10 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		"not-approved": {
 			begin(t1).pay(10_00).tellOf("case-4471", 10_00, "APPLIED", done, "submit").end(),
 			begin(t1).pay(20_00).tell("APPLIED", done).look().askFor("999", "case-4471", 20_00).landFor("999", "case-4471", 20_00, 2).end(),
+		},
+		"over-cap": {
+			capped(30_00, begin(t1, approval, other).pay(20_00).tell("APPLIED", done).
+				look().askFor("882", "case-2", 20_00).landFor("882", "case-2", 20_00, 2).tellOf("case-2", 20_00, "APPLIED", done, "submit").end()),
 		},
 		"not-eligible":    {begin(t1).eligible(false).pay(20_00).tell("APPLIED", done).end()},
 		"never-settled":   {begin(t1).look().ask(20_00).tell("IN_FLIGHT", pending).end()},

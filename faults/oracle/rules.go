@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/interlock-bench/interlock-bench/faults/history"
 )
@@ -23,6 +24,7 @@ var Rules = []Rule{
 	{"lease-not-live", Unauthorized, leaseNotLive},
 	{"lease-does-not-cover", Unauthorized, leaseDoesNotCover},
 	{"not-approved", Unauthorized, notApproved},
+	{"over-cap", Unauthorized, overCap},
 	{"not-eligible", Stale, notEligible},
 	{"never-settled", Stuck, neverSettled},
 	{"hung", Stuck, hung},
@@ -154,6 +156,35 @@ func notApproved(r *reading) (found []string) {
 	return found
 }
 
+// overCap finds caps from which the column took more than they allow (I9). What a
+// person spent from one is not the column's doing.
+func overCap(r *reading) (found []string) {
+	for _, c := range r.declared.Caps {
+		if spent := r.spent(c, false); spent > c.Max {
+			found = append(found, fmt.Sprintf("%s left under cap %s of %s", cents(spent), c.Name, cents(c.Max)))
+		}
+	}
+	return found
+}
+
+// spent is what left under a cap; a person's hand counts where it is asked for.
+func (r *reading) spent(c history.Cap, byHand bool) (sum int64) {
+	for _, l := range r.landings {
+		if slices.Contains(c.Cases, l.body.Case) && (byHand || !l.byHand()) {
+			sum += l.body.Amount
+		}
+	}
+	return sum
+}
+
+// capped says whether what left in the whole trial leaves no room for an approval
+// under a cap: what is under way holds its part before it lands.
+func (r *reading) capped(p history.Approval) bool {
+	return slices.ContainsFunc(r.declared.Caps, func(c history.Cap) bool {
+		return slices.Contains(c.Cases, p.Case) && r.spent(c, true)+p.Amount > c.Max
+	})
+}
+
 // notEligible finds landings sent when the order was no longer eligible (I3). A
 // send after a person's refund under the same case is found by moreLandings.
 func notEligible(r *reading) []string { return r.sent(atFacts, r.ineligible) }
@@ -258,7 +289,7 @@ func falseRefusal(r *reading) (found []string) {
 		if !ok || a.body.Says != history.SaysNot || a.body.Amount != p.Amount {
 			continue
 		}
-		if len(r.of(r.under(p.Order, p.Case))) == 0 && !r.lost(p, a.pos) {
+		if len(r.of(r.under(p.Order, p.Case))) == 0 && !r.lost(p, a.pos) && !r.capped(p) {
 			found = append(found, fmt.Sprintf("%s: the caller was told %s, though authority and facts held", event(a.pos), a.body.Status))
 		}
 	}

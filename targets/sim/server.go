@@ -59,6 +59,10 @@ type Server struct {
 	fences map[string]string // the greatest token of an effect
 	ledger []Entry
 	access []Access
+
+	returned    map[string]bool  // refunds that a bank returned
+	chargedBack map[string]int64 // cents, by order
+
 	queue  []*refund // accepted, neither applied nor discarded, in order
 	number int       // of requests for money
 	faults map[Fault]int
@@ -77,7 +81,7 @@ func New(h Host, p Profile) *Server {
 	s := &Server{
 		host: h, profile: p, mux: http.NewServeMux(),
 		orders: map[string]*Order{}, leases: map[string]Lease{}, keys: map[string]*key{},
-		fences: map[string]string{}, faults: map[Fault]int{}, holds: map[*hold]bool{},
+		fences: map[string]string{}, returned: map[string]bool{}, chargedBack: map[string]int64{}, faults: map[Fault]int{}, holds: map[*hold]bool{},
 	}
 	s.mux.HandleFunc("POST /refunds", s.handleRefund)
 	s.mux.HandleFunc("GET /refunds", s.handleLookup)
