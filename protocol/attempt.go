@@ -30,6 +30,8 @@ type work struct {
 	secrets  []secret        // its marked fields
 	clear    json.RawMessage // payload with its secrets; nil where nobody brought it
 	proposed journal.Seq     // of the decision
+	revision uint64
+	corrects *corrected // revision above 0
 	target   Target
 	can      Capabilities
 
@@ -44,6 +46,8 @@ type work struct {
 	budget  string         // that the proposal names or the lease requires; "" is none
 	draw    *Draw          // what DISPATCHED is to hold of it, found by the budget guard
 	drained [2]journal.Seq // bytes of the drain that a dispatch shares: of the lease, of the budget or 0
+
+	decision *journal.Hash // the approval that it rests on, found by its guard; nil where it needs none
 
 	read   []Reading
 	readAt time.Duration // when the first reading began
@@ -101,7 +105,7 @@ func (g *Gate) within(ctx context.Context, w *work, now time.Time, f func(*facts
 	return g.authority.View(ctx, func(head journal.Head) {
 		f(&facts{
 			work: w, effect: g.state.effects[w.id], state: g.state,
-			authority: g.grants, head: head, now: now, margin: g.ClockMargin,
+			authority: g.grants, head: head, now: now, margin: g.ClockMargin, people: g.People,
 		})
 	})
 }
@@ -253,6 +257,9 @@ func (g *Gate) stopped(ctx context.Context, w *work, s *stop, err error) (outcom
 	if s.silent {
 		return o, nil
 	}
+	if s.ask != nil {
+		return o, g.escalate(ctx, w, s)
+	}
 	return o, g.refuse(ctx, w, s)
 }
 
@@ -269,6 +276,9 @@ func (g *Gate) refuse(ctx context.Context, w *work, s *stop) error {
 	b := w.refusal(s)
 	entries, err := g.journal.Update(context.WithoutCancel(ctx), func(journal.Head) ([]journal.Entry, error) {
 		e := g.state.effects[w.id]
+		if s.status.Reason == Undecided && e.answered(s.prior) {
+			return nil, nil
+		}
 		if s.once && e != nil && e.said[b.saying()] {
 			return nil, nil
 		}
@@ -410,7 +420,7 @@ func (w *work) intent(head journal.Head) ([]journal.Entry, error) {
 		body{journal.Dispatched, dispatchedBody{
 			Proposed: w.proposed, Lease: w.lease.ID, Holds: w.line,
 			Authority: Position{head.Segment, head.Seq, head.Hash},
-			Read:      w.read, Resend: w.mode == resend, Absence: w.absence,
+			Read:      w.read, Resend: w.mode == resend, Absence: w.absence, Decision: w.decision,
 			Bound: w.can.LandingBound, Assumed: w.can.BoundAssumed,
 			Window: w.can.DedupWindow, Margin: w.can.DedupMargin, Draw: w.draw,
 		}})
@@ -442,7 +452,11 @@ func (g *Gate) lastCheck(ctx context.Context, w *work) (outcome, bool, error) {
 		_, err = g.append(ctx, w.id, PointOutcomeDurable, closed)
 		return outcome{on: true, stop: s}, false, err
 	}
-	_, err = g.append(ctx, w.id, PointOutcomeDurable, closed, body{journal.Refused, w.refusal(s)})
+	if s.ask != nil {
+		err = g.escalate(ctx, w, s, closed)
+	} else {
+		_, err = g.append(ctx, w.id, PointOutcomeDurable, closed, body{journal.Refused, w.refusal(s)})
+	}
 	return outcome{status: s.status, stop: s}, false, err
 }
 

@@ -76,6 +76,9 @@ type Lease struct {
 	Uses      int       `json:"uses,omitempty"`     // number of effects, not of attempts; 0 sets no limit
 	Replaces  string    `json:"replaces,omitempty"` // the lease it renews: same principal and holder, not wider, not revoked
 	Budget    string    `json:"budget,omitempty"`   // that every effect under it draws on, named by its proposal or not; "" requires none
+	// Corrections is how many corrected revisions of one request the grant accepts
+	// with nobody asked (I8); 0: a person accepts each.
+	Corrections int `json:"corrections,omitempty"`
 }
 
 // Limit bounds one payload field. A payload without the field is not covered.

@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 )
@@ -19,6 +20,9 @@ var (
 	ErrSecret       = errors.New("protocol: the secrets of the effect are not at hand")
 	ErrUndecided    = errors.New("protocol: recorded, but a dispatch is undecided")
 	ErrResolution   = errors.New("protocol: the resolution doesn't count")
+	ErrRule         = errors.New("protocol: the authority can't record this rule or group")
+	ErrDecision     = errors.New("protocol: the decision doesn't count")
+	ErrCorrection   = errors.New("protocol: the correction doesn't count")
 	ErrReceipt      = errors.New("protocol: the entries don't make a receipt")
 	ErrUnknown      = errors.New("protocol: the journal has no such effect")
 )
@@ -121,6 +125,49 @@ func (e *ResolutionError) Error() string {
 }
 
 func (e *ResolutionError) Is(target error) bool { return target == ErrResolution }
+
+// RuleError says why a group or a rule was not recorded.
+type RuleError struct {
+	What string // "group" or "rule"
+	Name string
+	Why  string
+}
+
+func (e *RuleError) Error() string {
+	return fmt.Sprintf("protocol: %s %q %s; nothing was recorded", e.What, e.Name, e.Why)
+}
+
+func (e *RuleError) Is(target error) bool { return target == ErrRule }
+
+// DecisionError says why a person's decision was not taken. Where another one was
+// there before, By and At say whose and since when.
+type DecisionError struct {
+	Effect journal.ID
+	Why    string
+	By     string
+	At     time.Time
+}
+
+func (e *DecisionError) Error() string {
+	if e.By != "" {
+		return fmt.Sprintf("protocol: nothing was recorded: %s %s this at %s; read it again", e.By, e.Why, e.At.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("protocol: the decision on %s was not recorded: %s", e.Effect, e.Why)
+}
+
+func (e *DecisionError) Is(target error) bool { return target == ErrDecision }
+
+// CorrectionError says why a correction was not accepted.
+type CorrectionError struct {
+	Effect journal.ID
+	Why    string
+}
+
+func (e *CorrectionError) Error() string {
+	return fmt.Sprintf("protocol: the correction of %s was not accepted: %s", e.Effect, e.Why)
+}
+
+func (e *CorrectionError) Is(target error) bool { return target == ErrCorrection }
 
 // ReceiptError says what is wrong with the entries of an effect.
 type ReceiptError struct {

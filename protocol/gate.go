@@ -30,7 +30,9 @@ type Config struct {
 	// byte before it is read again (I3); 0 is one second.
 	ReadAgain time.Duration
 	Trace     trace.Func
-	People    map[string]ed25519.PublicKey // who may settle an ambiguous effect
+	// People may settle an ambiguous effect. Members of groups whose key the
+	// authority log holds may too; for one without a key there, the key here counts.
+	People map[string]ed25519.PublicKey
 	// SecretKeys digest secret fields of payloads, by HMAC-SHA-256; each has at
 	// least 32 random bytes. The first is for new effects, the others are those that
 	// older effects were recorded with. They are not kept anywhere.
@@ -142,7 +144,7 @@ type OpenEffect struct {
 	Action   string
 	Agent    string
 	Lease    string    // that the last attempt ran under, or that the decision names
-	Standing string    // "proposed", "in doubt", "ambiguous" or "mismatch"
+	Standing string    // "proposed", "awaiting a decision", "in doubt", "ambiguous" or "mismatch"
 	Since    time.Time // of its first entry
 	Attempts int       // that may still land or have landed
 	leases   []string
@@ -165,6 +167,8 @@ func (e *effect) report() OpenEffect {
 		o.Standing = "ambiguous"
 	case e.inDoubt():
 		o.Standing = "in doubt"
+	case e.asked != nil && e.asked.ruling == nil:
+		o.Standing = "awaiting a decision"
 	}
 	return o
 }

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"cmp"
+	"crypto/ed25519"
 	"fmt"
 	"slices"
 	"time"
@@ -28,10 +29,12 @@ var guards = []guard{
 	{"S3", early | dispatch, undecidable},
 	{"S4", early | dispatch, done},
 	{"S5", early | dispatch, over},
+	{"S5", decided, awaiting},
 	{"S7", decided | dispatch, defined},
 	{"S8", decided | dispatch | last, unauthorized},
 	{"S9", decided, falseAtDecision},
 	{"S11", ready | dispatch | last, stale},
+	{"I7", ready | dispatch | last, undecided},
 	{"S12", dispatch, overBudget},
 	{"R2", dispatch | last, keyExpired},
 }
@@ -46,8 +49,11 @@ type guard struct {
 type stop struct {
 	status Status
 	why    string
-	once   bool // turns a proposal away: recorded once, and settles nothing
-	silent bool // nothing is recorded
+	about  string      // why, without the values that why names
+	ask    *Escalation // a person is asked, instead of a refusal
+	prior  *escalated  // the escalation that ask, or a refusal for want of an answer, follows
+	once   bool        // turns a proposal away: recorded once, and settles nothing
+	silent bool        // nothing is recorded
 	held   []Holding
 }
 
@@ -61,6 +67,7 @@ type facts struct {
 	head      journal.Head // of the authority log
 	now       time.Time
 	margin    time.Duration // by how much clocks may differ
+	people    map[string]ed25519.PublicKey
 }
 
 // check asks the guards of one phase.
@@ -79,7 +86,7 @@ func check(in phase, f *facts) *stop {
 // asked names the guards of the given phases, for the record.
 func asked(in phase) (rows []string) {
 	for _, g := range guards {
-		if g.in&in != 0 {
+		if g.in&in != 0 && !slices.Contains(rows, g.row) {
 			rows = append(rows, g.row)
 		}
 	}
@@ -147,13 +154,20 @@ func done(f *facts) *stop {
 	return &stop{status: Status{Final: Committed, Way: Duplicate}, silent: true}
 }
 
-// over stops what a person closed or the target refused for good.
+// over stops what waits for a person, what a person closed or rejected, and what the
+// target refused for good.
 func over(f *facts) *stop {
 	switch {
+	case f.effect.waiting(f.now):
+		s := f.awaits(nil)
+		s.once, s.silent = true, false
+		return s
 	case f.effect == nil || f.effect.final != Refused:
 		return nil
 	case f.effect.closed:
 		return &stop{status: Status{Final: Refused, Reason: Closed}, why: "a person closed this effect; a further attempt is a new revision", once: true}
+	case f.effect.reason == RejectedByPerson:
+		return &stop{status: Status{Final: Refused, Reason: RejectedByPerson}, why: "a person rejected this", once: true}
 	case f.effect.rejected:
 		return &stop{status: Status{Final: Refused, Reason: TargetRejected}, why: "the target refused this for good", once: true}
 	}
@@ -227,15 +241,22 @@ func falseAtDecision(f *facts) *stop {
 	return nil
 }
 
-// stale stops what rests on a fact that changed, or that was seen too long ago.
+// stale stops what rests on a fact that changed, or that was seen too long ago. On
+// an approval the facts are those that the person saw (I7); while nobody has
+// answered, nothing rests on them.
 func stale(f *facts) *stop {
-	refuse := func(why string) *stop {
+	if a := f.asked(); a != nil && a.ruling == nil {
+		return nil
+	}
+	refuse := func(about, why string) *stop {
 		reason := f.atRecovery(StalePremise, StaleAtRecovery)
-		return &stop{status: Status{Final: Refused, Reason: reason}, why: why}
+		return f.moved(&stop{status: Status{Final: Refused, Reason: reason}, about: about, why: why})
 	}
 	for _, p := range f.proposal.Premises {
+		p = f.seen(p)
 		if age := f.now.Sub(p.At); p.MaxAge > 0 && age > p.MaxAge {
-			return refuse(fmt.Sprintf("%s was seen %v ago, more than %v", p.about(), age, p.MaxAge))
+			why := fmt.Sprintf("%s was seen %v ago, more than %v", p.about(), age, p.MaxAge)
+			return refuse(why, why)
 		}
 		if p.Holds == ByTarget {
 			continue
@@ -246,10 +267,10 @@ func stale(f *facts) *stop {
 		}
 		i := slices.IndexFunc(f.read, func(r Reading) bool { return r.Name == p.Name && r.Whose == p.Whose })
 		if i < 0 {
-			return refuse(p.about() + " was not read")
+			return refuse(p.about()+" was not read", p.about()+" was not read")
 		}
 		if !sameJSON(f.read[i].Value, want) {
-			return refuse(fmt.Sprintf("%s is %s, not %s", p.about(), f.read[i].Value, want))
+			return refuse(p.about()+" changed", fmt.Sprintf("%s is %s, not %s", p.about(), f.read[i].Value, want))
 		}
 	}
 	return nil

@@ -16,9 +16,13 @@ import (
 
 // authority is what the entries of an authority log amount to.
 type authority struct {
-	grants  map[string]*grant
-	budgets map[string]*budgeted // as set last
-	logged  time.Time            // latest time of an entry
+	grants     map[string]*grant
+	budgets    map[string]*budgeted // as set last
+	groups     map[string]*versions[Group]
+	rules      map[string]*versions[Rule]
+	groupNames []string // in the order first recorded
+	ruleIDs    []string
+	logged     time.Time // latest time of an entry
 }
 
 // grant is one granted lease. Leases that replace one another form a line, which
@@ -33,7 +37,10 @@ type grant struct {
 }
 
 func newAuthority() *authority {
-	return &authority{grants: map[string]*grant{}, budgets: map[string]*budgeted{}}
+	return &authority{
+		grants: map[string]*grant{}, budgets: map[string]*budgeted{},
+		groups: map[string]*versions[Group]{}, rules: map[string]*versions[Rule]{},
+	}
 }
 
 // apply folds one entry. A grant that may not be recorded counts for nothing.
@@ -70,7 +77,7 @@ func (a *authority) apply(n journal.Entry) error {
 			a.budgets[b.Budget.Name] = &budgeted{b.Budget, n.Seq, a.budgets[b.Budget.Name]}
 		}
 	}
-	return nil
+	return a.people(n)
 }
 
 // admit returns nil where l may be granted now, else a *LeaseError.
@@ -163,7 +170,7 @@ func (l Lease) covers(agent string, x Effect) string {
 }
 
 // exceeded says how the payload breaks the limit; "" is not at all. Whatever
-// can't be compared breaks it.
+// can't be compared breaks it. No value of the payload is in what it says.
 func (l Limit) exceeded(payload json.RawMessage) string {
 	value, ok := field(payload, l.Field)
 	if !ok {
@@ -172,7 +179,7 @@ func (l Limit) exceeded(payload json.RawMessage) string {
 	if len(l.Equals) > 0 {
 		want, err := canonicalValue(l.Equals)
 		if err != nil || !sameJSON(value, want) {
-			return fmt.Sprintf("covers %s %s, not %s", l.Field, l.Equals, value)
+			return fmt.Sprintf("covers %s %s and no other", l.Field, l.Equals)
 		}
 	}
 	if l.Max == "" {
@@ -195,10 +202,10 @@ func (l Limit) exceeded(payload json.RawMessage) string {
 		return fmt.Sprintf("limits %q, which is no number in the payload", l.Field)
 	}
 	if have.Sign() < 0 {
-		return fmt.Sprintf("covers %s from 0 up to %s, not %s", l.Field, l.Max, value)
+		return fmt.Sprintf("covers %s from 0 up to %s, and the payload's is less", l.Field, l.Max)
 	}
 	if have.Cmp(most) > 0 {
-		return fmt.Sprintf("covers %s up to %s, not %s", l.Field, l.Max, value)
+		return fmt.Sprintf("covers %s up to %s, and the payload's is more", l.Field, l.Max)
 	}
 	return ""
 }
@@ -248,6 +255,8 @@ func (l Lease) unfit() string {
 		return "has a negative number of uses"
 	case l.Budget != "" && unfitName(l.Budget) != "":
 		return "requires a budget whose name " + unfitName(l.Budget)
+	case l.Corrections < 0:
+		return "has a negative number of corrections"
 	}
 	for _, limit := range l.Limits {
 		if err := limit.valid(); err != nil {
@@ -284,6 +293,9 @@ func (l Lease) widerThan(old Lease) string {
 	}
 	if old.Uses > 0 && (l.Uses == 0 || l.Uses > old.Uses) {
 		return "number of uses"
+	}
+	if l.Corrections > old.Corrections {
+		return "number of corrections"
 	}
 	if old.Budget != "" && l.Budget != old.Budget {
 		return fmt.Sprintf("budget %q", old.Budget)

@@ -21,6 +21,8 @@ const (
 	PointFenceDurable   trace.Point = "gate/fence-durable"   // FENCED is durable, the target knows nothing of it
 	PointFenced         trace.Point = "gate/fenced"          // the target acknowledged the fence (I10)
 	PointOutcomeDurable trace.Point = "gate/outcome-durable" // what became of the effect or of this attempt is durable
+	PointEscalated      trace.Point = "gate/escalated"       // it waits for a person, durably
+	PointDecided        trace.Point = "gate/decided"         // a person's decision or correction is durable, no later record proves it yet
 	PointResolved       trace.Point = "gate/resolved"        // a person's word is durable, no later record proves it yet
 	PointReleased       trace.Point = "gate/released"        // the claim was given up
 	PointWaited         trace.Point = "gate/waited"          // Recover waited for the earliest bound, lag or retry
@@ -30,6 +32,7 @@ const (
 const (
 	PointGranted     trace.Point = "authority/granted"      // the grant is durable, nothing proves it yet
 	PointRevoked     trace.Point = "authority/revoked"      // the revocation is durable and can be read
+	PointRuled       trace.Point = "authority/ruled"        // a group or a rule is durable and can be read
 	PointSealed      trace.Point = "authority/sealed"       // a later record proves the one before it
 	PointDrained     trace.Point = "authority/drained"      // no dispatch that saw the lease alive is under way
 	PointJournalRead trace.Point = "authority/journal-read" // effects in doubt under the lease are known
@@ -40,7 +43,7 @@ func Points() []trace.Point {
 	return []trace.Point{
 		PointOpened, PointClaimed, PointProposed, PointTakenOver, PointAuthorityRead, PointConnected,
 		PointPremisesRead, PointLeaseShared, PointRechecked, PointIntentDurable, PointLastChecked, PointSent,
-		PointLookedUp, PointFenceDurable, PointFenced, PointOutcomeDurable, PointResolved, PointReleased, PointWaited,
-		PointGranted, PointRevoked, PointSealed, PointDrained, PointJournalRead,
+		PointLookedUp, PointFenceDurable, PointFenced, PointOutcomeDurable, PointEscalated, PointDecided, PointResolved, PointReleased, PointWaited,
+		PointGranted, PointRevoked, PointRuled, PointSealed, PointDrained, PointJournalRead,
 	}
 }

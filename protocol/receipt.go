@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -27,9 +28,10 @@ type Receipt struct {
 	Symbols   []string        `json:"symbols,omitempty"`
 	Secrets   []string        `json:"secrets,omitempty"` // fields of the payload that are digests
 
-	Status     Status    `json:"status"`         // IN_FLIGHT where in doubt, NOT_SENT where only proposed
-	Why        string    `json:"why,omitempty"`  // REFUSED: what didn't hold, in words
-	Held       []Holding `json:"held,omitempty"` // REFUSED: effects that held what it needed, some of them where they are many
+	Status     Status    `json:"status"`          // IN_FLIGHT where in doubt, NOT_SENT where only proposed
+	Why        string    `json:"why,omitempty"`   // REFUSED: what didn't hold, in words
+	Moved      []string  `json:"moved,omitempty"` // REFUSED for a premise: which, without values
+	Held       []Holding `json:"held,omitempty"`  // REFUSED: effects that held what it needed, some of them where they are many
 	Proposed   Fact      `json:"proposed"`
 	Authorized Fact      `json:"authorized"`
 	Executed   Fact      `json:"executed"`
@@ -38,9 +40,12 @@ type Receipt struct {
 	Attempts    []AttemptRecord `json:"attempts,omitempty"`
 	Assumptions []string        `json:"assumptions,omitempty"` // what the facts rest on that nobody proved
 	TurnedAway  []TurnedAway    `json:"turned_away,omitempty"`
+	Asked       []Asked         `json:"asked,omitempty"`      // each time that people were asked, and what they said
+	Corrects    *Corrects       `json:"corrects,omitempty"`   // the effect that this one is a correction of
+	Corrected   *journal.ID     `json:"corrected,omitempty"`  // the effect that is a correction of this one
 	Result      json.RawMessage `json:"result,omitempty"`     // the target's evidence, whole
 	Resolution  *Resolution     `json:"resolution,omitempty"` // a person's word
-	Question    *journal.Hash   `json:"question,omitempty"`   // what a person's word has to answer
+	Question    *journal.Hash   `json:"question,omitempty"`   // what a person's word, decision or correction has to answer
 	Anchor      *journal.Hash   `json:"anchor,omitempty"`     // of the first DISPATCHED, as sent to the target
 	Last        Position        `json:"last"`                 // the entry that the receipt ends with
 }
@@ -86,6 +91,31 @@ type TurnedAway struct {
 	Agent  string      `json:"agent"`
 	Lease  string      `json:"lease"`
 	Effect *Effect     `json:"effect,omitempty"`
+}
+
+// Asked is one escalation, and the decision that answers it.
+type Asked struct {
+	Escalation
+	Seq  journal.Seq `json:"seq"`
+	Time time.Time   `json:"time"`
+
+	Decision *Decision `json:"decision,omitempty"` // nil: nobody answered this one
+	// Signed says how the decision is backed: "signed" by a key that the receipt
+	// carries, or "attested only", which is the word of whoever wrote the journal.
+	Signed string            `json:"signed,omitempty"`
+	Key    ed25519.PublicKey `json:"key,omitempty"`
+
+	hash, decided journal.Hash
+}
+
+// Corrects is what a revision above 0 rests on.
+type Corrects struct {
+	Effect   journal.ID        `json:"effect"`
+	Accepted string            `json:"accepted"` // by whom: a person, or the lease's own rule
+	Signed   string            `json:"signed,omitempty"`
+	Key      ed25519.PublicKey `json:"key,omitempty"`
+	Basis    string            `json:"basis"` // why the original counts as not landed
+	At       time.Time         `json:"at"`
 }
 
 // EntriesOf reads the entries of one effect from a log, for a reader who has no
@@ -144,6 +174,10 @@ type receipt struct {
 	proposals map[journal.Seq]bool
 	grant     *Lease
 	ended     *refusedBody // the refusal that ended the decision in force
+	premises  []Premise    // of the decision in force
+	rule      string       // that it needs a person by
+	waiting   bool         // for a person
+	accepted  journal.Hash // digest of the correction that it is
 	basis     string       // of executed
 	absent    *Absence     // that closed attempts last, where no attempt followed it
 }
@@ -164,12 +198,18 @@ func (b *receipt) add(e *decoded) error {
 		b.proposals[e.Seq] = true
 		b.Namespace, b.Revision, b.Request = p.Namespace, p.Revision, p.Proposal.Request
 		b.Action, b.Payload = p.Proposal.Effect.Action, slices.Clone(p.Proposal.Effect.Payload) // the caller's from now on
-		b.Agent, b.Lease = p.Proposal.Agent, p.Proposal.Lease
+		b.Agent, b.Lease, b.premises = p.Proposal.Agent, p.Proposal.Lease, p.Proposal.Premises
 		b.Budget, b.Symbols, b.Secrets = p.Proposal.Budget, p.Proposal.Symbols, p.Proposal.Secrets
 		if b.Proposed.Is != Yes || b.ended != nil {
 			b.Proposed = Fact{Yes, fmt.Sprintf("entry %d, %s", e.Seq, e.Time.UTC().Format(time.RFC3339))}
 		}
-		b.ended = nil
+		b.ended, b.waiting = nil, false
+		if p.Rule != "" {
+			b.rule = p.Rule
+		}
+		if err := b.corrects(e, p); err != nil {
+			return err
+		}
 		b.stand()
 
 	case journal.Authorized:
@@ -186,6 +226,9 @@ func (b *receipt) add(e *decoded) error {
 		}
 		if !b.proposals[d.Proposed] || b.grant == nil {
 			return &ReceiptError{e.Seq, "dispatches what was not proposed or not authorized"}
+		}
+		if why := b.unapproved(d.Decision); why != "" {
+			return &ReceiptError{e.Seq, why}
 		}
 		if d.Absence != nil {
 			b.close("not landed")
@@ -276,8 +319,43 @@ func (b *receipt) add(e *decoded) error {
 		if b.unsettled() > 0 {
 			return &ReceiptError{e.Seq, "refuses what may have landed"}
 		}
-		b.ended = &r
+		b.ended, b.waiting, b.Question = &r, false, &e.Hash
 		b.Status = Status{Final: Refused, Reason: r.Reason}
+
+	case journal.Escalated:
+		x, err := read[escalatedBody](e)
+		if err != nil {
+			return err
+		}
+		if b.Status.Final == Committed || b.unsettled() > 0 {
+			return &ReceiptError{e.Seq, "asks a person about what was sent"}
+		}
+		b.Asked = append(b.Asked, Asked{Escalation: x.Escalation, Seq: e.Seq, Time: e.Time, hash: e.Hash})
+		b.rule, b.waiting, b.Question = x.Escalation.Rule, true, &e.Hash
+		b.stand()
+
+	case journal.Decided:
+		d, err := read[decidedBody](e)
+		if err != nil {
+			return err
+		}
+		if err := b.decides(e, d); err != nil {
+			return err
+		}
+
+	case journal.Corrected:
+		c, err := read[correctedBody](e)
+		if err != nil {
+			return err
+		}
+		if b.Status.Final == Committed || b.unsettled() > 0 {
+			return &ReceiptError{e.Seq, "corrects what may have landed"}
+		}
+		b.Corrected, b.Question, b.waiting = &c.Effect, nil, false
+		b.Status = Status{Final: Refused, Reason: Closed}
+		if b.ended == nil {
+			b.ended = &refusedBody{Why: "it was corrected"}
+		}
 
 	case journal.Conflicted:
 		r, err := read[refusedBody](e)
@@ -300,7 +378,7 @@ func (b *receipt) add(e *decoded) error {
 		if err != nil {
 			return err
 		}
-		if b.Question == nil || *b.Question != r.Question {
+		if b.Question == nil || *b.Question != r.Question || b.Status.Final != Ambiguous && b.Status.Final != Unresolved {
 			return &ReceiptError{e.Seq, "answers a question that nobody asked"}
 		}
 		b.Resolution, b.Question = &r, nil
@@ -311,6 +389,7 @@ func (b *receipt) add(e *decoded) error {
 			b.landed()
 		} else {
 			b.close("not landed")
+			b.Question = &e.Hash
 		}
 
 	case journal.TakenOver, journal.Fenced:
@@ -324,6 +403,8 @@ func (b *receipt) add(e *decoded) error {
 // stand sets the status of an open effect.
 func (b *receipt) stand() {
 	switch {
+	case b.unsettled() == 0 && b.waiting:
+		b.Status = Status{Final: Refused, Reason: AwaitingDecision}
 	case b.unsettled() == 0:
 		b.Status = Status{Final: NotYetSent}
 	case b.Status.Final != Unresolved:
@@ -385,7 +466,7 @@ func (b *receipt) assumed(what string) {
 // conclude derives the facts from where the entries led.
 func (b *receipt) conclude() {
 	if b.Status.Final == Refused && b.ended != nil {
-		b.Why, b.Held = b.ended.Why, b.ended.Held
+		b.Why, b.Held, b.Moved = b.ended.Why, b.ended.Held, b.ended.moved(b.premises)
 	}
 	if b.Proposed.Is == "" {
 		b.Proposed = Fact{Unproved, "the journal lost the decision"}
@@ -398,7 +479,7 @@ func (b *receipt) conclude() {
 	}
 	switch {
 	case len(authorized) > 0:
-		b.Authorized = Fact{Yes, strings.Join(authorized, "; ")}
+		b.Authorized = Fact{Yes, strings.Join(append(authorized, b.approvals()...), "; ")}
 		switch b.Status.Reason {
 		case LeaseDead, LeaseAtRecovery, OverBudget, DuplicateSymbol:
 			b.Authorized.Basis += "; later no: " + b.ended.Why
@@ -414,7 +495,7 @@ func (b *receipt) conclude() {
 	case b.Status.Final == Committed:
 		b.Executed, b.Recorded = Fact{Yes, b.basis}, Fact{Yes, fmt.Sprintf("entry %d or before", b.Last.Seq)}
 		return
-	case b.Resolution != nil && b.Status.Reason == ResolvedNotLanded:
+	case b.Resolution != nil && !b.Resolution.Landed && b.Status.Final == Refused:
 		b.Executed = Fact{No, b.basis}
 	case b.unsettled() > 0:
 		b.Executed = Fact{Unproved, "an attempt may land or have landed"}
@@ -464,6 +545,7 @@ func (r Receipt) String() string {
 	if r.Why != "" {
 		line("why", "%s", printable(r.Why))
 	}
+	line("in short", "%s", printable(r.Sentence()))
 	line("request", "%q in %q, revision %d", r.Request, r.Namespace, r.Revision)
 	line("effect", "%s", r.Effect)
 	line("what", "%q %s", r.Action, r.Payload)
@@ -485,6 +567,21 @@ func (r Receipt) String() string {
 		if d := a.Draw; d != nil {
 			line("", "draws %s on budget %q: %s%s, %s held by others", d.Amount, d.Budget, d.Cap, d.Period.words(), d.Others)
 		}
+	}
+	for _, a := range r.Asked {
+		line("asked", "group %q by rule %q at %s: %s", a.Group, a.Rule, a.Time.UTC().Format(time.RFC3339), printable(a.Why))
+		for _, p := range a.Read {
+			line("", "saw %q: %s at %s", p.Name, p.Value, p.At.UTC().Format(time.RFC3339))
+		}
+		if d := a.Decision; d != nil {
+			line("", "%s %s it at %s, %s", d.Person, d.word(), d.At.UTC().Format(time.RFC3339), a.Signed)
+		}
+	}
+	if c := r.Corrects; c != nil {
+		line("corrects", "%s, accepted by %s: %s", c.Effect, c.Accepted, printable(c.Basis))
+	}
+	if r.Corrected != nil {
+		line("corrected", "as revision %d: %s", r.Revision+1, r.Corrected)
 	}
 	for _, a := range r.Assumptions {
 		line("assumption", "%s", printable(a))

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -13,21 +14,21 @@ import (
 // holds a greater one: an effect in flight keeps its meaning across upgrades.
 //
 // A body that says nothing which version 1 doesn't know is written in version 1,
-// byte for byte as before. Version 2 has budgets, symbols and secrets: a gate
-// that would read over them doesn't open the journal.
+// byte for byte as before. Version 2 has budgets, symbols, secrets and what people
+// decide: a gate that would read over them doesn't open the journal.
 const recordVersion = 2
 
 // versioned is a body that needs more than version 1, or may.
 type versioned interface{ version() int }
 
 func (b proposedBody) version() int {
-	return since2(b.Proposal.Budget != "" || len(b.Proposal.Symbols) > 0 || len(b.Proposal.Secrets) > 0)
+	return since2(b.Proposal.Budget != "" || len(b.Proposal.Symbols) > 0 || len(b.Proposal.Secrets) > 0 || b.Rule != "" || b.Corrects != nil)
 }
-func (b authorizedBody) version() int { return since2(b.Grant.Budget != "") }
-func (b dispatchedBody) version() int { return since2(b.Draw != nil) }
+func (b authorizedBody) version() int { return since2(b.Grant.Budget != "" || b.Grant.Corrections > 0) }
+func (b dispatchedBody) version() int { return since2(b.Draw != nil || b.Decision != nil) }
 func (b refusedBody) version() int    { return since2(len(b.Held) > 0) }
 func (b notSentBody) version() int    { return since2(b.Absence != nil) }
-func (b grantedBody) version() int    { return since2(b.Lease.Budget != "") }
+func (b grantedBody) version() int    { return since2(b.Lease.Budget != "" || b.Lease.Corrections > 0) }
 func (b budgetedBody) version() int   { return 2 }
 
 func since2(needed bool) int {
@@ -69,6 +70,11 @@ type (
 		Revision  uint64   `json:"revision"`
 		Proposal  Proposal `json:"proposal"`             // canonical, with digests in the place of secrets
 		SecretKey string   `json:"secret_key,omitempty"` // id of the key that they were made with
+		// Rule is what it needed a person by when it was recorded. From then on it
+		// does, so that a journal without its decisions doesn't look like one that
+		// needed none.
+		Rule     string     `json:"rule,omitempty"`
+		Corrects *corrected `json:"corrects,omitempty"` // revision above 0
 	}
 	authorizedBody struct {
 		Grant   Lease       `json:"grant"` // the lease as granted
@@ -83,11 +89,14 @@ type (
 		Read      []Reading   `json:"read"`             // premises (I3)
 		Resend    bool        `json:"resend,omitempty"` // under the same key while an earlier attempt may land (R2)
 		Absence   *Absence    `json:"absence,omitempty"`
-		Bound     duration    `json:"bound,omitempty"` // landing bound declared at the time
-		Assumed   string      `json:"assumed,omitempty"`
-		Window    duration    `json:"window,omitempty"` // dedup window
-		Margin    duration    `json:"margin,omitempty"`
-		Draw      *Draw       `json:"draw,omitempty"` // what the effect holds of a budget from here on (I9)
+		// Decision is the approval that it rests on (I7): the hash of a DECIDED entry,
+		// or the digest of a correction whose person accepted it.
+		Decision *journal.Hash `json:"decision,omitempty"`
+		Bound    duration      `json:"bound,omitempty"` // landing bound declared at the time
+		Assumed  string        `json:"assumed,omitempty"`
+		Window   duration      `json:"window,omitempty"` // dedup window
+		Margin   duration      `json:"margin,omitempty"`
+		Draw     *Draw         `json:"draw,omitempty"` // what the effect holds of a budget from here on (I9)
 	}
 	notSentBody struct {
 		Attempt journal.Token `json:"attempt"`
@@ -122,7 +131,31 @@ type (
 	}
 	fencedBody    struct{}
 	takenOverBody struct{}
-	grantedBody   struct {
+	escalatedBody struct {
+		Escalation Escalation `json:"escalation"`
+	}
+	decidedBody struct {
+		Decision Decision          `json:"decision"`
+		Key      ed25519.PublicKey `json:"key,omitempty"` // that the signature was checked with; none: attested only
+	}
+	correctedBody struct {
+		corrected
+		Effect journal.ID `json:"effect"` // the next revision
+	}
+	// corrected is a correction as accepted, on the entry that closes the original
+	// and on the one that proposes the next revision.
+	corrected struct {
+		Correction Correction        `json:"correction"`
+		Key        ed25519.PublicKey `json:"key,omitempty"`
+		Basis      string            `json:"basis"` // why the original counts as not landed
+	}
+	groupedBody struct {
+		Group Group `json:"group"`
+	}
+	ruledBody struct {
+		Rule Rule `json:"rule"`
+	}
+	grantedBody struct {
 		Lease Lease `json:"lease"`
 	}
 	revokedBody struct {

@@ -165,7 +165,10 @@ func (g *Gate) recoverEffect(ctx context.Context, id journal.ID, clear json.RawM
 	if t == nil { // R8
 		return unresolvedBy(fmt.Errorf("%w: %q", ErrUnregistered, p.Effect.Action)), nil
 	}
-	w := &work{id: id, proposal: p, digest: e.digest, proposed: e.proposedAt, target: t, can: t.Capabilities()}
+	w := &work{
+		id: id, proposal: p, digest: e.digest, proposed: e.proposedAt, revision: e.decision.Revision, corrects: e.decision.Corrects,
+		target: t, can: t.Capabilities(),
+	}
 	if err := g.reopen(w, e, clear); err != nil { // R8
 		return unresolvedBy(err), nil
 	}
@@ -255,8 +258,8 @@ func (g *Gate) latest(ctx context.Context) (now time.Time, err error) {
 // after is w as it stands once a resend came to nothing.
 func (w *work) after(e *effect) *work {
 	n := &work{
-		id: w.id, proposal: w.proposal, digest: w.digest, proposed: w.proposed, target: w.target, can: w.can,
-		key: w.key, secrets: w.secrets, clear: w.clear,
+		id: w.id, proposal: w.proposal, digest: w.digest, proposed: w.proposed, revision: w.revision, corrects: w.corrects,
+		target: w.target, can: w.can, key: w.key, secrets: w.secrets, clear: w.clear,
 	}
 	for _, a := range e.attempts {
 		n.rests = append(n.rests, a.token)

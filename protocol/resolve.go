@@ -66,7 +66,17 @@ func (r Resolution) Verify(key ed25519.PublicKey) error {
 // means that somebody is at the effect.
 func (g *Gate) Resolve(ctx context.Context, r Resolution) (Result, error) {
 	key, known := g.People[r.Person]
+	err := g.authority.View(ctx, func(head journal.Head) {
+		if m, ok := g.grants.anyMember(r.Person, head.Proven); ok && len(m.Key) > 0 {
+			key, known = m.Key, true
+		}
+	})
+	if err != nil {
+		return Result{}, err
+	}
 	switch {
+	case unfitPerson(r.Person) != "":
+		return Result{}, &ResolutionError{r.Effect, fmt.Sprintf("the person's name, %q, %s", r.Person, unfitPerson(r.Person))}
 	case !known:
 		return Result{}, &ResolutionError{r.Effect, fmt.Sprintf("%q is nobody whose key this gate knows", r.Person)}
 	case r.Namespace != g.Namespace:

@@ -56,7 +56,11 @@ type effect struct {
 	final    Final // "" while open
 	way      Way
 	reason   Reason
-	question journal.Hash // of the entry that left it to a person
+	question journal.Hash // of the entry that left it to a person, or refused it
+
+	rule  string     // that it needs a person by; "" where none asked so far
+	asked *escalated // what a person is, or was, asked last about the decision in force
+	next  journal.ID // the revision that a correction made; zero: none
 
 	closed   bool                  // never sent again
 	rejected bool                  // the target said a final no
@@ -150,7 +154,10 @@ func (s *state) fold(e *effect, n *decoded) error {
 		if !slices.ContainsFunc(e.authority, func(r recorded) bool { return r.lease == b.Proposal.Lease }) {
 			e.authority = append(e.authority, recorded{b.Proposal.Lease, n.Seq})
 		}
-		e.final, e.way, e.reason = "", "", ""
+		e.final, e.way, e.reason, e.asked = "", "", "", nil
+		if b.Rule != "" {
+			e.rule = b.Rule
+		}
 		if len(e.attempts) > 0 {
 			s.holdSuspect(e, n) // the journal had lost the decision
 		}
@@ -170,6 +177,9 @@ func (s *state) fold(e *effect, n *decoded) error {
 		}
 		e.tries++
 		s.hold(e, b.Holds)
+		if b.Decision != nil && e.asked != nil && e.asked.ruling != nil {
+			e.asked.ruling.tries++
+		}
 		s.symbols.take(e)
 		s.draws(e)
 		if b.Draw != nil && e.decision != nil {
@@ -220,7 +230,7 @@ func (s *state) fold(e *effect, n *decoded) error {
 			return err
 		}
 		e.settle(Refused, "", b.Reason)
-		e.rejected = e.rejected || b.Rejected
+		e.rejected, e.question = e.rejected || b.Rejected, n.Hash
 
 	case journal.Conflicted:
 		b, err := read[refusedBody](n)
@@ -247,8 +257,32 @@ func (s *state) fold(e *effect, n *decoded) error {
 			e.settle(Committed, Settled, "")
 		} else {
 			e.settle(Refused, "", ResolvedNotLanded)
-			e.closed = true
+			e.closed, e.question = true, n.Hash
 		}
+
+	case journal.Escalated:
+		b, err := read[escalatedBody](n)
+		if err != nil {
+			return err
+		}
+		e.asked, e.rule, e.question = &escalated{Escalation: b.Escalation, hash: n.Hash, time: n.Time}, b.Escalation.Rule, n.Hash
+
+	case journal.Decided:
+		b, err := read[decidedBody](n)
+		if err != nil {
+			return err
+		}
+		if a := e.asked; a != nil && a.ruling == nil && a.hash == b.Decision.Escalation {
+			a.ruling = &ruling{decidedBody: b, hash: n.Hash}
+		}
+
+	case journal.Corrected:
+		b, err := read[correctedBody](n)
+		if err != nil {
+			return err
+		}
+		e.settle(Refused, "", Closed)
+		e.closed, e.next = true, b.Effect
 
 	case journal.TakenOver:
 		for i := range e.attempts {
@@ -338,14 +372,16 @@ func (e *effect) shrink() {
 	}
 	e.entries = nil
 	if e.final == Committed {
-		e.decision, e.authority, e.keyed = nil, nil, nil
+		e.decision, e.authority, e.keyed, e.asked = nil, nil, nil, nil
 	}
 }
 
 // liveInOrder lists the effects that are open or ambiguous, oldest first.
-func (s *state) liveInOrder() []*effect {
-	list := make([]*effect, 0, len(s.live))
-	for _, e := range s.live {
+func (s *state) liveInOrder() []*effect { return inOrder(s.live) }
+
+func inOrder(all map[journal.ID]*effect) []*effect {
+	list := make([]*effect, 0, len(all))
+	for _, e := range all {
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b *effect) int { return int(a.seqs[0]) - int(b.seqs[0]) })
@@ -360,5 +396,6 @@ func (e *effect) copy() *effect {
 	c := *e
 	c.attempts, c.keyed = slices.Clone(e.attempts), slices.Clone(e.keyed)
 	c.authority, c.said = slices.Clone(e.authority), nil
+	c.asked = e.asked.copy()
 	return &c
 }

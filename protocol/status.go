@@ -55,6 +55,12 @@ const (
 	StaleAtRecovery    Reason = "stale_premise_at_recovery"
 	ResolvedNotLanded  Reason = "resolved_not_landed"
 	Mismatch           Reason = "mismatch"
+
+	// A person's part (I7, I8).
+	AwaitingDecision   Reason = "awaiting_decision"    // still open: a person was asked
+	RejectedByPerson   Reason = "rejected"             // a person said no
+	Undecided          Reason = "undecided"            // nobody on the route answered in time
+	ApprovalAtRecovery Reason = "approval_at_recovery" // the approval didn't count any more when it was recovered
 )
 
 // String is the word that people and tables see: a committed effect's way, a
@@ -97,7 +103,21 @@ var reasons = map[Final][]Reason{
 	Refused: {
 		ConflictingPayload, Closed, TargetRejected, DuplicateSymbol, LeaseDead, FalseAtDecision, StalePremise, OverBudget,
 		LeaseAtRecovery, StaleAtRecovery, ResolvedNotLanded,
+		AwaitingDecision, RejectedByPerson, Undecided, ApprovalAtRecovery,
 	},
+}
+
+// Statuses lists every status there is, in the order of the states above.
+func Statuses() (all []Status) {
+	for _, way := range []Way{Directly, ByRetry, OnQuery, Reapplied, Duplicate, Settled} {
+		all = append(all, Status{Final: Committed, Way: way})
+	}
+	for _, final := range []Final{Refused, Ambiguous, InFlight, NotYetSent, Unresolved} {
+		for _, reason := range reasons[final] {
+			all = append(all, Status{Final: final, Reason: reason})
+		}
+	}
+	return all
 }
 
 // MarshalText is String; UnmarshalText is ParseStatus.

@@ -20,15 +20,17 @@ import (
 //	S2   the payload is not the recorded one                REFUSED:conflicting_payload; recorded once, settles nothing
 //	S3   nobody can tell whether it landed                  AMBIGUOUS
 //	S4   it is committed                                    DUPLICATE_IGNORED, with the recorded result
-//	S5   a person closed it, or the target refused it       REFUSED:closed, REFUSED:target_rejected
+//	S5   a person is asked, closed it or rejected it, or    REFUSED:awaiting_decision, REFUSED:closed, REFUSED:rejected,
+//	     the target refused it                              REFUSED:target_rejected
 //	S6   none of these                                      PROPOSED is made durable before anything is read of the world
 //	S7   a symbol that it defines is held                   REFUSED:duplicate_symbol, with the holder
 //	S8   no live lease covers it                            REFUSED:lease
 //	S9   a premise was false when it was decided            REFUSED:premise_false_at_decision
 //	S10  no connection, or a premise can't be read          NOT_SENT, still open
 //	S11  a premise changed                                  REFUSED:stale_premise
+//	I7   a rule asks for a person, and no approval counts   ESCALATED; REFUSED:awaiting_decision, still open
 //	S12  its budget has no room for it                      REFUSED:over_budget, with the holders
-//	S13  all hold                                           AUTHORIZED and DISPATCHED, in one durable step that asks S1 to S5, S7, S8 and S12 again
+//	S13  all hold                                           AUTHORIZED and DISPATCHED, in one durable step that asks S1 to S5, S7, S8, I7 and S12 again
 //	S14  the last read before the first byte fails          the attempt is closed as not sent; REFUSED:stale_premise, REFUSED:lease
 //	S15  the target did it                                  COMMITTED, with what it returned
 //	S15b a premise that the target checks failed            REFUSED:stale_premise
@@ -51,6 +53,9 @@ func (g *Gate) Submit(ctx context.Context, p Proposal) (Result, error) {
 	w, err := g.work(p)
 	if err != nil {
 		return Result{}, err
+	}
+	if err := g.revise(ctx, w); err != nil {
+		return Result{Effect: w.id}, err
 	}
 	e, err := g.find(ctx, w.id)
 	if err != nil {
@@ -265,14 +270,19 @@ func (w *work) bindTo(p Proposal) {
 
 // record appends PROPOSED, after asking the guards of in once more.
 func (g *Gate) record(ctx context.Context, w *work, in phase) (s *stop, err error) {
-	b := proposedBody{Namespace: g.Namespace, Proposal: w.proposal}
+	b := proposedBody{Namespace: g.Namespace, Revision: w.revision, Proposal: w.proposal, Corrects: w.corrects}
 	if len(w.proposal.Secrets) > 0 {
 		b.SecretKey = w.key.id
 	}
 	entries, err := g.journal.Update(context.WithoutCancel(ctx), func(h journal.Head) (entries []journal.Entry, err error) {
-		if g.state.effects[w.id] != nil { // of an unknown one no guard has anything to say
-			err = g.within(ctx, w, h.Now, func(f *facts) { s = check(in, f) })
-		}
+		err = g.within(ctx, w, h.Now, func(f *facts) {
+			if rule := f.authority.route(w.proposal, nil, false, f.head.Proven); rule != nil {
+				b.Rule = rule.ID
+			}
+			if f.effect != nil { // of an unknown one no guard has anything to say
+				s = check(in, f)
+			}
+		})
 		if s != nil || err != nil {
 			return nil, err
 		}

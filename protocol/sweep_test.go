@@ -119,6 +119,12 @@ func TestPointsAreTheOnesPassed(t *testing.T) {
 	run(tier2(), func(r *rig) { doubt(r); r.recover(true) })
 	run(fenced, func(r *rig) { doubt(r); r.recover(true) })
 	run(tier3(), func(r *rig) { doubt(r); r.resolve(r.recover(true), true) })
+	run(tier1(), func(r *rig) {
+		r.group("leads", signer("ana"))
+		r.rule(over10())
+		r.submit(r.proposal("case-1", 20))
+		r.approve(r.one(), "ana")
+	})
 	run(tier2(), func(r *rig) {
 		doubt(r)
 		r.kill()

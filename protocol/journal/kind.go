@@ -21,10 +21,15 @@ const (
 	TakenOver  Kind = 10 // a claim changed hands without proof of death
 	Resolved   Kind = 11 // a person settled what was ambiguous
 	Conflicted Kind = 12 // a proposal was turned away: other content, or too late; settles nothing
+	Escalated  Kind = 13 // it waits for a person: rule, group, deadline and the facts to decide on
+	Decided    Kind = 14 // a person approved or rejected it
+	Corrected  Kind = 15 // it is closed: a corrected payload is the next revision
 
 	Granted  Kind = 32 // a principal granted a lease
 	Revoked  Kind = 33 // a principal revoked one
 	Budgeted Kind = 34 // a principal set a budget, or changed one
+	Grouped  Kind = 35 // a principal said who belongs to a group
+	Ruled    Kind = 36 // a principal said which effects go to which group
 
 	Opened  Kind = 64 // first entry of a log: names its namespace and format
 	Suspect Kind = 65 // a cut tail may have held an attempt of this effect
@@ -35,8 +40,8 @@ var kindNames = map[Kind]string{
 	Proposed: "PROPOSED", Authorized: "AUTHORIZED", Dispatched: "DISPATCHED", NotSent: "NOT_SENT",
 	Committed: "COMMITTED", Refused: "REFUSED", Ambiguous: "AMBIGUOUS", Unresolved: "UNRESOLVED",
 	Fenced: "FENCED", TakenOver: "TAKEN_OVER", Resolved: "RESOLVED",
-	Conflicted: "CONFLICTED",
-	Granted:    "GRANTED", Revoked: "REVOKED", Budgeted: "BUDGETED",
+	Conflicted: "CONFLICTED", Escalated: "ESCALATED", Decided: "DECIDED", Corrected: "CORRECTED",
+	Granted: "GRANTED", Revoked: "REVOKED", Budgeted: "BUDGETED", Grouped: "GROUPED", Ruled: "RULED",
 	Opened: "OPENED", Suspect: "SUSPECT", Seal: "SEAL",
 }
 
@@ -50,7 +55,7 @@ func (k Kind) Attempts() bool { return k == Dispatched || k == Suspect }
 // Settles reports whether an entry of this kind is an outcome of its effect:
 // without a new proposal no attempt follows it.
 func (k Kind) Settles() bool {
-	return k == Committed || k == Refused || k == Ambiguous || k == Resolved
+	return k == Committed || k == Refused || k == Ambiguous || k == Resolved || k == Corrected
 }
 
 // Reserved reports whether an entry of this kind may use the reserve of a full
