@@ -68,6 +68,34 @@ var Broken = []Mutant{
 		Tests: []Test{{Package: "./protocol", Name: "TestC12TheSymbolIsAskedAgainInTheAtomicStep"}},
 	},
 	{
+		Name: "no-decision-check",
+		Why:  "I7: what a rule sends to a person is sent only under an approval that counts",
+		Patches: []Patch{{
+			File: "protocol/guard.go",
+			Old:  "	{\"I7\", ready | dispatch | last, undecided},\n",
+		}},
+		Tests: []Test{{Package: "./protocol", Name: "TestAnEscalatedEffectIsSentUnderItsApproval"}},
+	},
+	{
+		Name: "no-facts-of-the-approval",
+		Why:  "I7: the facts that the person saw are what must still be so",
+		Patches: []Patch{{
+			File: "protocol/guard.go",
+			Old:  "		p = f.seen(p)\n",
+		}},
+		Tests: []Test{{Package: "./protocol", Name: "TestB16FactsThatThePersonDidntSeeAreAskedAgain"}},
+	},
+	{
+		Name: "no-closing",
+		Why:  "I8: what was corrected is closed",
+		Patches: []Patch{{
+			File: "protocol/state.go",
+			Old:  "		e.closed, e.next = true, b.Effect\n",
+			New:  "		e.next = b.Effect\n",
+		}},
+		Tests: []Test{{Package: "./protocol", Name: "TestACorrectionIsANewEffect"}},
+	},
+	{
 		Name: "no-landing-bound",
 		Why:  "I10: \"not found\" counts only once the request can't land any more",
 		Patches: []Patch{{
