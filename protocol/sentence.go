@@ -20,7 +20,7 @@ var sentences = map[Status]sentence{
 	{Final: Committed}:  {says("it was done"), "a retry does nothing more", ""},
 	{Final: Ambiguous}:  {says("it was sent, and nobody can tell whether it landed"), "a retry sends nothing", "a person settles it after a look at the service"},
 	{Final: InFlight}:   {says("it may be on its way"), "a retry later finds out what became of it, and sends nothing twice", "recovery decides"},
-	{Final: NotYetSent}: {says("it is recorded and nothing was sent"), "a retry may help", "recovery sends it, if everything still holds then"},
+	{Final: NotYetSent}: {unsent, "a retry may help", "recovery sends it, if everything still holds then"},
 
 	{Final: Unresolved}:                   {says("its recovery failed for now"), "a retry may help once what stood in the way is mended", "whoever runs the service looks at the error"},
 	{Final: Unresolved, Reason: Mismatch}: {says("the service holds something else under its id"), "a retry sends nothing", "a person settles it"},
@@ -81,6 +81,15 @@ func holders(what string) func(Receipt) string {
 	}
 }
 
+func unsent(r Receipt) string {
+	if n := len(r.Asked); n > 0 {
+		if d := r.Asked[n-1].Decision; d != nil && d.Approve {
+			return fmt.Sprintf("it was approved by %s at %s and nothing was sent so far", d.Person, d.At.Format("2006-01-02 15:04 MST"))
+		}
+	}
+	return "it is recorded and nothing was sent"
+}
+
 func closedAs(r Receipt) string {
 	if r.Corrected == nil {
 		return "a person closed it"
@@ -106,7 +115,7 @@ func waits(r Receipt) string {
 func rejectedBy(r Receipt) string {
 	for i := range r.Asked {
 		if d := r.Asked[len(r.Asked)-1-i].Decision; d != nil && !d.Approve {
-			return fmt.Sprintf("%s rejected it", d.Person)
+			return fmt.Sprintf("it was rejected by %s at %s", d.Person, d.At.Format("2006-01-02 15:04 MST"))
 		}
 	}
 	return "a person rejected it"

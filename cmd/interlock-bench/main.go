@@ -45,7 +45,7 @@ var exitCodes = []struct {
 	what string
 }{
 	{exitHeld, "everything is as declared, a declared AMBIGUOUS included"},
-	{exitBroken, "a promise is broken, results drifted, or a stored history is judged otherwise"},
+	{exitBroken, "a promise is broken, results drifted, a stored history is judged otherwise, or a person's answer is not taken"},
 	{exitUnjudged, "a trial was not judged, its fault did not happen, or a file or journal can't be read"},
 	{exitUsage, "the command line asks for nothing that can be done"},
 	{exitFailed, "the harness failed, which says nothing of what is measured"},

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "append": appended}})
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "append": appended, "seen": seen}})
 }
 
 // code CODE COMMAND... runs a command and holds it to its exit code.
@@ -51,6 +51,15 @@ func code(ts *testscript.TestScript, _ bool, args []string) {
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("%v: exit code %d, not %s", args[1:], got, args[0])
 	}
+}
+
+// seen keeps, as $SEEN, the question that the last command printed.
+func seen(ts *testscript.TestScript, _ bool, _ []string) {
+	_, after, ok := strings.Cut(ts.ReadFile("stdout"), "--seen ")
+	if !ok || len(after) < seenDigits {
+		ts.Fatalf("no question was printed")
+	}
+	ts.Setenv("SEEN", after[:seenDigits])
 }
 
 // appended FROM TO appends one file to another.
