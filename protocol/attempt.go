@@ -112,9 +112,6 @@ func (g *Gate) within(ctx context.Context, w *work, now time.Time, f func(*facts
 
 // judge asks the guards of one phase.
 func (g *Gate) judge(ctx context.Context, in phase, w *work) (s *stop, err error) {
-	if in == ready { // what was read is all that it asks for
-		return check(in, &facts{work: w, now: g.Clock.Now()}), nil
-	}
 	err = g.look(ctx, w, func(f *facts) { s = check(in, f) })
 	return s, err
 }
