@@ -226,7 +226,7 @@ func (g *Gate) accepts(c Correction, e *effect, b proposedBody, proven journal.S
 		}
 		why := l.covers(b.Proposal.Agent, b.Proposal.Effect)
 		if why == "" {
-			why = l.expired(now)
+			why = l.expired(now.Add(g.ClockMargin))
 		}
 		if why != "" {
 			return nil, refuse("lease %q %s", l.ID, why)

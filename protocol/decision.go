@@ -241,7 +241,7 @@ func (f *facts) approved() string {
 	if f.token != (journal.Token{}) {
 		tries-- // this attempt doesn't count itself
 	}
-	if why := d.holds(f.proposal.Effect, f.now, tries); why != "" {
+	if why := d.holds(f.proposal.Effect, f.latest().Add(f.margin), tries); why != "" {
 		return why
 	}
 	f.decision = &a.ruling.hash
