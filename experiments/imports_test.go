@@ -38,10 +38,11 @@ var mayImport = []struct {
 	{"experiments/table", nil},
 	{"experiments/svg", nil},
 	{"experiments/timeline", []string{"experiments", "experiments/story", "experiments/svg", "faults/…", "protocol", "targets/sim"}},
+	{"experiments/sweep", []string{"protocol", "protocol/…", "faults/…", "targets/sim"}},
 	{"experiments/mutant", nil},
 	{"experiments/explore", []string{"protocol", "protocol/trace", "protocol/journal", "faults/disk"}},
 	{"experiments/story", []string{"experiments", "experiments/table", "faults/…", "protocol", "protocol/…", "targets/…"}},
-	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table"}},
+	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table", "experiments/sweep"}},
 	{"cmd/interlock-bench", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments", "experiments/…"}},
 }
 

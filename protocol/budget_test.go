@@ -397,6 +397,7 @@ func TestAHoldStaysInItsPeriod(t *testing.T) {
 	})
 }
 
+// B96: a cap that several effects share is checked where they are dispatched.
 func TestConcurrentEffectsShareACap(t *testing.T) {
 	r := budgetRig(t, tier1(), budget("100"))
 	var all sync.WaitGroup

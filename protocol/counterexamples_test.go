@@ -160,6 +160,7 @@ func TestC11AReplayedFailureThatDidNotLandWaitsForTheEndOfItsKey(t *testing.T) {
 	r.want(r.recover(true), "REAPPLIED_AFTER_QUERY", 1)
 }
 
+// W3: a person can say what became of it, and is kept to what was asked.
 func TestC14ResolvedNotLandedClosesTheEffect(t *testing.T) {
 	r := newRig(t, tier3())
 	r.service.script = []simulatedAnswer{lands(time.Hour)}

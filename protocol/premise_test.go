@@ -11,7 +11,7 @@ import (
 
 // TestATotalIsTheWrongPremise lets somebody grant goodwill under another case
 // while the process is dead. A premise on what others did under this case holds;
-// one on the order's total refuses a refund that was right.
+// one on the order's total refuses a refund that was right (B98).
 func TestATotalIsTheWrongPremise(t *testing.T) {
 	for _, c := range []struct {
 		why      string

@@ -79,6 +79,9 @@ func (g *Gate) Recover(ctx context.Context, o RecoverOptions) ([]Result, error) 
 	}
 	var results []Result
 	for _, j := range jobs {
+		if j.result.Status == (Status{}) { // an error ended the work before its turn came
+			continue
+		}
 		if !j.ambiguous || j.result.Status.Final == Committed || j.result.Status.Final == Unresolved {
 			results = append(results, j.result)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -60,6 +62,7 @@ func TestB03ConcurrentSubmitsDispatchOnce(t *testing.T) {
 	}
 }
 
+// W7: another lease decides anew.
 func TestB04ARetryIsJudgedOnTheFactsFirstRecorded(t *testing.T) {
 	r := newRig(t, tier1())
 	r.once("gate/proposed", func() { r.service.set("refunded", "20") })
@@ -77,6 +80,7 @@ func TestB04ARetryIsJudgedOnTheFactsFirstRecorded(t *testing.T) {
 	r.want(r.submit(p), "COMMITTED", 1)
 }
 
+// W9: what was read before is asked again inside the step that appends.
 func TestB09AnotherPayloadCantWinARace(t *testing.T) {
 	for _, at := range []string{"gate/claimed", "gate/proposed", "gate/premises-read", "gate/intent-durable", "gate/sent"} {
 		r := newRig(t, tier1())
@@ -417,5 +421,307 @@ func TestW10APremiseHasAnAge(t *testing.T) {
 		if got := r.submit(p); got.Status.String() != c.want {
 			t.Errorf("after %v: %s", c.wait, got.Status)
 		}
+	}
+}
+
+// TestRecoverAnswersOnlyForWhatItWorkedOn: the sweep found results without an
+// effect beside the error of a broken disk.
+func TestRecoverAnswersOnlyForWhatItWorkedOn(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{ackLost, ackLost}
+	r.submit(r.proposal("case-1", 20))
+	r.submit(r.proposal("case-2", 20))
+	r.disk.fail(errors.New("EIO"))
+	results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{})
+	if !errors.Is(err, journal.ErrPoisoned) {
+		t.Fatalf("recovered on a broken disk: %v", err)
+	}
+	for _, got := range results {
+		if got.Effect.IsZero() || got.Status == (protocol.Status{}) {
+			t.Errorf("a result of nothing: %+v", got)
+		}
+	}
+}
+
+func TestB07RecoveryDuringASendDoesNotSend(t *testing.T) {
+	r := newRig(t, tier2())
+	r.once("service/send", func() { // the request is out and not applied yet
+		r.clock.advance(time.Hour)
+		r.want(r.recover(true), "IN_FLIGHT", 0)
+	})
+	r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED", 1)
+
+	r = newRig(t, tier2())
+	r.service.script = []simulatedAnswer{{late: 20 * time.Second, does: func() { r.dead = true; panic(killed{}) }}}
+	if !r.run(func() { r.submit(r.proposal("case-1", 20)) }) {
+		t.Fatal("nobody died")
+	}
+	r.clock.after(20*time.Second, func() { // what the service had taken in by then
+		r.service.apply(protocol.Request{Effect: id("case-1"), Payload: json.RawMessage(`{"amount":20,"order":"881"}`)}, journal.Token{Segment: 1, Seq: 4})
+	})
+	r.restart()
+	r.want(r.recover(true), "COMMITTED_ON_QUERY", 1)
+	if len(r.service.sent) != 1 {
+		t.Errorf("%d requests", len(r.service.sent))
+	}
+}
+
+func TestB08RecoveryAsksForTheLeaseOfTheSend(t *testing.T) {
+	for _, c := range []struct{ revoked, want string }{{"L-refund", "REFUSED:lease_at_recovery"}, {"L-second", "REAPPLIED_AFTER_QUERY"}} {
+		r := newRig(t, tier2())
+		r.grant(lease("L-second"))
+		r.dies("gate/intent-durable", func() { r.submit(r.proposal("case-1", 20)) })
+		p := r.proposal("case-1", 20)
+		p.Lease = "L-second"
+		r.want(r.submit(p), "IN_FLIGHT", 0)
+		r.revoke(c.revoked)
+		landings := 0
+		if c.revoked == "L-second" {
+			landings = 1
+		}
+		r.want(r.recover(true), c.want, landings)
+	}
+}
+
+func TestB12RecoveryCallsTheTargetOfTheRecordedAction(t *testing.T) {
+	r := newRig(t, tier2())
+	other := newSimulatedService()
+	other.can, other.clock = tier2(), r.clock
+	wide := lease("L-both")
+	wide.Actions = []string{"refund", "credit"}
+	r.grant(wide)
+	register := func() {
+		if err := r.gate.Register("credit", other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	register()
+	p := r.proposal("case-1", 20)
+	p.Lease, p.Effect.Action = "L-both", "credit"
+	r.dies("gate/intent-durable", func() { r.submit(p) })
+	register()
+	if got := r.recover(true); got.Status.String() != "REAPPLIED_AFTER_QUERY" || other.landings(got.Effect) != 1 || len(r.service.sent) != 0 {
+		t.Errorf("%s, credit landed %d times, refund was sent %d times", got.Status, other.landings(got.Effect), len(r.service.sent))
+	}
+	p.Effect.Action = "refund" // the same content under another action is other content
+	if got := r.submit(p); got.Status.String() != "REFUSED:conflicting_payload" {
+		t.Errorf("the other action: %s", got.Status)
+	}
+}
+
+func TestB13ATornEndAndAnEmptyLockFileStopNobody(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{ackLost}
+	r.submit(r.proposal("case-1", 20))
+	whole := r.disk.size()
+	r.once("gate/looked-up", func() { r.dead = true; panic(killed{}) })
+	r.run(func() { r.recover(true) })
+	r.kill()
+	if f := r.disk.last(); whole > 0 {
+		f.bytes = append(f.bytes, []byte("\x1eILF torn")...)
+		f.durable = slices.Clone(f.bytes)
+	}
+	if err := os.Truncate(filepath.Join(r.path("journal"), "lock"), 0); err != nil {
+		t.Fatal(err)
+	}
+	r.open()
+	r.want(r.recover(true), "COMMITTED_ON_QUERY", 1)
+}
+
+func TestB18AConflictSaysNothingOfAnAmbiguousEffect(t *testing.T) {
+	r := newRig(t, tier3())
+	r.service.script = []simulatedAnswer{ackLost}
+	r.submit(r.proposal("case-1", 20))
+	r.recover(false)
+	r.want(r.submit(r.proposal("case-1", 15)), "REFUSED:conflicting_payload", 1)
+	got, err := r.gate.Receipt(context.Background(), id("case-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Status.Final != protocol.Ambiguous || got.Why != "" || string(got.Payload) != `{"amount":20,"order":"881"}` || len(got.TurnedAway) != 1 {
+		t.Errorf("the receipt says %s, why %q, of %s, turned away %d", got.Status, got.Why, got.Payload, len(got.TurnedAway))
+	}
+}
+
+func TestB29AResendInFlightThatLandedHasAReceipt(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{neverLands, lands(20 * time.Second)}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.recover(true), "COMMITTED_ON_QUERY", 1)
+	got, err := r.gate.Receipt(context.Background(), id("case-1"))
+	if err != nil || got.Executed.Is != protocol.Yes || len(got.Attempts) != 2 {
+		t.Errorf("%v, executed: %+v, %d attempts", err, got.Executed, len(got.Attempts))
+	}
+}
+
+func TestB32WhatIsNoEntryIsReported(t *testing.T) {
+	r := newRig(t, tier1())
+	r.submit(r.proposal("case-1", 20))
+	store, err := r.reader()(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	entries, err := protocol.EntriesOf(store, id("case-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for why, spoil := range map[string]func(*journal.Entry){
+		"no kind": func(e *journal.Entry) { e.Kind = 0; e.Hash = e.Sum() },
+		"no hash": func(e *journal.Entry) { e.Hash = journal.Hash{} },
+		"no body": func(e *journal.Entry) { e.Body = nil; e.Hash = e.Sum() },
+		"no JSON": func(e *journal.Entry) { e.Body = json.RawMessage("{"); e.Hash = e.Sum() },
+		"nothing": func(e *journal.Entry) { *e = journal.Entry{} },
+	} {
+		for i := range entries {
+			spoilt := slices.Clone(entries)
+			spoil(&spoilt[i])
+			if _, err := protocol.ReceiptFromEntries(spoilt[:i+1]); !errors.Is(err, protocol.ErrReceipt) && !errors.Is(err, journal.ErrFormat) {
+				t.Errorf("entry %d, %s: %v", i, why, err)
+			}
+		}
+	}
+}
+
+func TestB49AFinalNoIsNotSentAgain(t *testing.T) {
+	r := newRig(t, tier2())
+	r.service.script = []simulatedAnswer{says(protocol.Rejected)}
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:target_rejected", 0)
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:target_rejected", 0)
+	r.restart()
+	if results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{Wait: true}); err != nil || len(results) != 0 {
+		t.Errorf("recovered %v, %v", results, err)
+	}
+	r.grant(lease("L-second"))
+	p := r.proposal("case-1", 20)
+	p.Lease = "L-second"
+	r.want(r.submit(p), "REFUSED:target_rejected", 0)
+	if len(r.service.sent) != 1 {
+		t.Errorf("%d requests", len(r.service.sent))
+	}
+}
+
+func TestB52AFactIsReadOnceAndWhatIsReadIsWhatIsJudged(t *testing.T) {
+	r := newRig(t, tier1())
+	reads := 0
+	r.onStep = func(p string) {
+		if p == "service/observe" {
+			reads++
+			defer r.service.set("refunded", "20") // a second read would see this
+		}
+	}
+	got := r.submit(r.proposal("case-1", 20))
+	if reads != 2 || len(got.Receipt.Attempts) != 0 {
+		t.Errorf("%d reads of two premises, %d attempts", reads, len(got.Receipt.Attempts))
+	}
+	r.want(got, "REFUSED:stale_premise", 0)
+	r.onStep = nil
+	r.service.set("refunded", "0")
+	got = r.submit(r.proposal("case-1", 20))
+	r.want(got, "COMMITTED", 1)
+	if read := got.Receipt.Attempts[0].Read; len(read) != 2 || string(read[1].Value) != "0" {
+		t.Errorf("on record is %+v", read)
+	}
+}
+
+func TestB71ARetryRecoversWhatAStartLeftToAnother(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.once("gate/claimed", func() { // somebody is at it when another one starts
+		results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{Wait: true})
+		if err != nil || len(results) != 1 || results[0].Status.String() != "IN_FLIGHT" {
+			t.Errorf("the start: %v, %v", results, err)
+		}
+		r.dead = true
+		panic(killed{})
+	})
+	if !r.run(func() { r.recover(false) }) {
+		t.Fatal("nobody died")
+	}
+	r.restart()
+	r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED_BY_RETRY", 1)
+}
+
+func TestB83AndB84AndB85AMandateIsForOneUseOneCustomerAndAnAmount(t *testing.T) {
+	mandate := lease("L-mandate")
+	mandate.Uses = 1
+	mandate.Limits = append(mandate.Limits, protocol.Limit{Field: "order", Equals: json.RawMessage(`"881"`)})
+	for _, c := range []struct{ why, payload, want string }{
+		{"B84: another customer's", `{"order":"882","amount":20}`, "REFUSED:lease"},
+		{"B85: no amount at all", `{"order":"881"}`, "REFUSED:lease"},
+		{"B85: above the range", `{"order":"881","amount":20.01}`, "REFUSED:lease"},
+		{"what it is for", `{"order":"881","amount":20}`, "COMMITTED"},
+	} {
+		r := newRig(t, tier1())
+		r.grant(mandate)
+		submit := func(request string) protocol.Result {
+			p := r.proposal(request, 20)
+			p.Lease, p.Effect.Payload = "L-mandate", json.RawMessage(c.payload)
+			return r.submit(p)
+		}
+		if got := submit("case-1"); got.Status.String() != c.want {
+			t.Errorf("%s: %s", c.why, got.Status)
+		}
+		for _, again := range []string{"case-2", "case-3"} { // B83: three times
+			if got := submit(again); got.Status.String() != "REFUSED:lease" {
+				t.Errorf("%s, %s: %s", c.why, again, got.Status)
+			}
+		}
+	}
+}
+
+func TestB94AHungSenderKeepsItsClaim(t *testing.T) {
+	r := newRig(t, tier2())
+	r.once("service/send", func() {
+		r.clock.advance(24 * time.Hour) // longer than any timer would wait
+		r.want(r.recover(true), "IN_FLIGHT", 0)
+		r.want(r.submit(r.proposal("case-1", 20)), "IN_FLIGHT", 0)
+	})
+	r.want(r.submit(r.proposal("case-1", 20)), "COMMITTED", 1)
+	if len(r.service.sent) != 1 {
+		t.Errorf("%d requests", len(r.service.sent))
+	}
+}
+
+func TestB95NothingThatItsWriterCanRewriteIsCalledTamperEvident(t *testing.T) {
+	r := newRig(t, tier1())
+	r.submit(r.proposal("case-1", 20))
+	store, err := r.reader()(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	entries, err := protocol.EntriesOf(store, id("case-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var prev journal.Hash
+	for i := range entries { // the writer builds another chain, of another amount
+		entries[i].Body = json.RawMessage(strings.ReplaceAll(string(entries[i].Body), `"amount":20`, `"amount":19`))
+		entries[i].Prev = prev
+		entries[i].Hash = entries[i].Sum()
+		prev = entries[i].Hash
+	}
+	rebuilt, err := protocol.ReceiptFromEntries(entries)
+	if err != nil {
+		t.Fatalf("a rebuilt chain is consistent: %v", err)
+	}
+	text, err := json.Marshal(rebuilt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := strings.ToLower(rebuilt.String() + string(text)); strings.Contains(said, "tamper") {
+		t.Errorf("the receipt promises what its writer can undo:\n%s", said)
+	}
+}
+
+func TestW08AuthorizedMeansClearedToSend(t *testing.T) {
+	r := newRig(t, tier1())
+	r.once("gate/connected", func() { r.service.set("refunded", "20") })
+	got := r.submit(r.proposal("case-1", 20))
+	r.want(got, "REFUSED:stale_premise", 0)
+	if kinds := r.kinds(id("case-1")); slices.Contains(kinds, journal.Authorized) || got.Receipt.Authorized.Is != protocol.No {
+		t.Errorf("entries %v, authorized: %+v", kinds, got.Receipt.Authorized)
 	}
 }

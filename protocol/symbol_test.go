@@ -53,6 +53,7 @@ func TestC12TheSymbolIsAskedAgainInTheAtomicStep(t *testing.T) {
 	r.wantHolder(got, "case-2", "pay.Refund")
 }
 
+// W6: a symbol is held in the journal, whoever lives.
 func TestASymbolIsHeldByWhatMayLand(t *testing.T) {
 	for _, c := range []struct {
 		can   protocol.Capabilities

@@ -123,6 +123,8 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
+// TestStatusWords: every status has a word, and every word is of one status. A
+// reason that the list of reasons lost doesn't read back (B53).
 func TestStatusWords(t *testing.T) {
 	for _, c := range []struct {
 		status protocol.Status
@@ -135,6 +137,16 @@ func TestStatusWords(t *testing.T) {
 		{protocol.Status{Final: protocol.Committed, Way: protocol.Reapplied}, "REAPPLIED_AFTER_QUERY"},
 		{protocol.Status{Final: protocol.Committed, Way: protocol.Duplicate}, "DUPLICATE_IGNORED"},
 		{protocol.Status{Final: protocol.Refused, Reason: protocol.StaleAtRecovery}, "REFUSED:stale_premise_at_recovery"},
+		{protocol.Status{Final: protocol.Refused, Reason: protocol.LeaseDead}, "REFUSED:lease"},
+		{protocol.Status{Final: protocol.Refused, Reason: protocol.LeaseAtRecovery}, "REFUSED:lease_at_recovery"},
+		{protocol.Status{Final: protocol.Refused, Reason: protocol.StalePremise}, "REFUSED:stale_premise"},
+		{protocol.Status{Final: protocol.Refused, Reason: protocol.FalseAtDecision}, "REFUSED:premise_false_at_decision"},
+		{protocol.Status{Final: protocol.Refused, Reason: protocol.ConflictingPayload}, "REFUSED:conflicting_payload"},
+		{protocol.Status{Final: protocol.Refused, Reason: protocol.DuplicateSymbol}, "REFUSED:duplicate_symbol"},
+		{protocol.Status{Final: protocol.Refused, Reason: protocol.OverBudget}, "REFUSED:over_budget"},
+		{protocol.Status{Final: protocol.Refused, Reason: protocol.Closed}, "REFUSED:closed"},
+		{protocol.Status{Final: protocol.Refused, Reason: protocol.TargetRejected}, "REFUSED:target_rejected"},
+		{protocol.Status{Final: protocol.Refused, Reason: protocol.ResolvedNotLanded}, "REFUSED:resolved_not_landed"},
 		{protocol.Status{Final: protocol.Unresolved, Reason: protocol.Mismatch}, "UNRESOLVED:mismatch"},
 		{protocol.Status{Final: protocol.Unresolved}, "UNRESOLVED"},
 		{protocol.Status{Final: protocol.InFlight}, "IN_FLIGHT"},

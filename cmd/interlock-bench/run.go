@@ -22,6 +22,7 @@ type runFlags struct {
 	check   bool
 	words   bool
 	format  string
+	cases   uint // of a sweep; 0: as many as it has
 }
 
 // add gives cmd the flags. of are the experiments whose rows and columns it
@@ -97,10 +98,17 @@ func (b *bench) experiment(e *experiments.Experiment) *cobra.Command {
 		GroupID: "experiments",
 		Args:    takes(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.cases > 0 {
+				return b.runAll(cmd, []*experiments.Experiment{experiments.Sweep(int(f.cases))}, f)
+			}
 			return b.runAll(cmd, []*experiments.Experiment{e}, f)
 		},
 	}
 	f.add(cmd, e)
+	if e.Name == experiments.SweepName {
+		cmd.Flags().UintVar(&f.cases, "cases", 0, "run so many cases in all and write nothing unless --out is given")
+		cmd.MarkFlagsMutuallyExclusive("check", "cases")
+	}
 	return cmd
 }
 
@@ -142,7 +150,7 @@ func (b *bench) runAll(cmd *cobra.Command, chosen []*experiments.Experiment, f r
 			return err
 		}
 	}
-	partial := len(f.filter.Rows)+len(f.filter.Columns) > 0
+	partial := len(f.filter.Rows)+len(f.filter.Columns) > 0 || f.cases > 0
 	write := !partial || cmd.Flags().Changed("out")
 	if write {
 		if err := experiments.Writable(f.out); err != nil {

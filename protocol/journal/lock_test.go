@@ -17,7 +17,8 @@ import (
 )
 
 // TestOneOwner: the second owner, of this process or another, gets ErrHeld with
-// the first one's name; a dead owner's log is free at once.
+// the first one's name; a dead owner's log is free at once. B68: other processes are kept out,
+// not only other callers.
 func TestOneOwner(t *testing.T) {
 	path := newPath(t)
 	p := start(t, "own", path)

@@ -235,7 +235,8 @@ func TestPointsArePassedInOrder(t *testing.T) {
 }
 
 // Nothing is passed or recorded after a point at which the client died: its next
-// start is under way already.
+// start is under way already. So nothing is sent by a process that is as good as
+// dead (B90).
 func TestNothingFollowsADeath(t *testing.T) {
 	for i, p := range sim.Points() {
 		w := newWorld(t, profile(t, "t1", nil))

@@ -26,7 +26,9 @@ type at struct {
 func (a at) Now() time.Time { return a.now }
 
 // Webhooks in any order and twice lead to the same settlement as none: they say
-// when to read, and a read decides.
+// when to read, and a read decides. So no late, early, repeated or misplaced one
+// overwrites another (B22, B24, B31), and what is read is the refund of this
+// payment and no other (B27, B45).
 func TestSettlement(t *testing.T) {
 	const seed = 4471
 	for _, tc := range []struct {

@@ -99,7 +99,8 @@ func send(t *testing.T, target stripe.Target, r protocol.Request) protocol.Answe
 	return a.Send(t.Context(), protocol.Envelope{Anchor: journal.Hash{1}})
 }
 
-// Keys are judged before anything is sent, and messages don't hold them.
+// Keys are judged before anything is sent, and messages don't hold them: one of
+// live mode is refused (B86).
 func TestOpen(t *testing.T) {
 	for _, tc := range []struct {
 		key, base string
@@ -322,7 +323,8 @@ func TestUnfitPayload(t *testing.T) {
 	}
 }
 
-// A lookup reads every page, in any state, and an error is no absence (I10).
+// A lookup reads every page and finds a refund in any state, one that failed too
+// (B91); an error is no absence (I10).
 func TestLookup(t *testing.T) {
 	e := emulate(t, emulator.Options{})
 	e.Pay("pi_big", 1_000_000, "usd", "pm_card_visa")

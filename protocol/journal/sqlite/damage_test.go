@@ -168,7 +168,8 @@ func TestAnOpeningThatDiesAmongSuspects(t *testing.T) {
 	}
 }
 
-// TestCorrupt changes a database behind the store's back.
+// TestCorrupt changes a database behind the store's back. That a whole effect is
+// gone shows (W5): each entry is linked to the log's, not only to its effect's.
 func TestCorrupt(t *testing.T) {
 	for _, c := range []struct{ why, statement string }{
 		{"a body changed", `UPDATE entry SET body = CAST('{"n":2}' AS BLOB) WHERE seq = 3`},

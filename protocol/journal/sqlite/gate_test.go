@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -231,7 +232,8 @@ func once(t *testing.T, path string, l ledger, request string) {
 }
 
 // TestTwoProcessesSubmitOneRequest: one commits it; the other is told that it is
-// being worked on, and by whom, or that it is done.
+// being worked on, and by whom, or that it is done (B68: a dispatch excludes other
+// processes, not only other callers).
 func TestTwoProcessesSubmitOneRequest(t *testing.T) {
 	path, l, _ := desk(t)
 	k := gateTask{Ledger: l.path, Do: "submit"}
@@ -482,4 +484,29 @@ func TestRoundsOfTwoGates(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds: %v", rounds, ways)
+}
+
+// TestB05NoWorkersRequestIsLost: several gates at once on one database record and
+// carry out every request that any of them was given.
+func TestB05NoWorkersRequestIsLost(t *testing.T) {
+	path, l, _ := desk(t)
+	const workers, each = 4, 5
+	var all sync.WaitGroup
+	for w := range workers {
+		g := mustGate(t, path, l)
+		all.Go(func() {
+			for n := range each {
+				r, err := g.Submit(context.Background(), proposal(fmt.Sprintf("case-%d-%d", w, n)))
+				if err != nil || r.Status.String() != "COMMITTED" {
+					t.Errorf("worker %d, request %d: %s, %v", w, n, r.Status, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for w := range workers {
+		for n := range each {
+			once(t, path, l, fmt.Sprintf("case-%d-%d", w, n))
+		}
+	}
 }
