@@ -245,6 +245,6 @@ func RefundWhy(records, faulty []Record) string {
 		gate, ofGate := violated("gate@" + profile)
 		parts = append(parts, fmt.Sprintf("at %s the hand check is violated in %d of %d (%s), the gate in %d of %d (%s)", profile, len(hand), ofHand, list(hand), len(gate), ofGate, list(gate)))
 	}
-	fmt.Fprintf(&b, "`results/faults.md` has further rows, in which requests land late, answers are lost, lookups lag, a middle repeats what it was given or a clock is wrong: %s. Two processes at once, a budget that several share and a full disk are in neither.\n", strings.Join(parts, "; "))
+	fmt.Fprintf(&b, "`results/faults.md` has further rows, in which requests land late, answers are lost, lookups lag, a middle repeats what it was given, two processes are at work at once, several cases share a cap, the journal's disk fails or a clock is wrong: %s. `docs/findings.md` names every row in which a hand check ties or loses, and what was found wrong in the gate; `results/scoreboard.md` has all columns of all experiments side by side.\n", strings.Join(parts, "; "))
 	return b.String()
 }
