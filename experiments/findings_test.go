@@ -20,8 +20,9 @@ func results(t *testing.T) []experiments.Record {
 	return records
 }
 
-// TestFindings compares the generated parts of docs/findings.md with the records.
-func TestFindings(t *testing.T) {
+// TestREADMEFindings compares the generated parts of docs/findings.md with the
+// records. It has the README's name in front so that one -update writes them all.
+func TestREADMEFindings(t *testing.T) {
 	const path = "../docs/findings.md"
 	have, err := os.ReadFile(path)
 	if err != nil {
@@ -39,9 +40,27 @@ func TestFindings(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatal("the page differs from the results; run: go test ./experiments -run TestFindings -update")
+		t.Fatal("the page differs from the results; run: go test ./experiments -run TestREADME -update")
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestREADMEScoreboard compares results/scoreboard.md with the records, as check
+// does, and writes it with -update.
+func TestREADMEScoreboard(t *testing.T) {
+	findings, err := experiments.Check(t.Context(), experiments.Scoreboard(), "../results", true, experiments.Options{})
+	if err != nil || len(findings) == 0 {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !*update {
+		t.Fatalf("the scoreboard differs from the results in %d places; run: go test ./experiments -run TestREADME -update", len(findings))
+	}
+	if err := experiments.Derive("../results", experiments.Scoreboard()); err != nil {
 		t.Fatal(err)
 	}
 }
