@@ -46,6 +46,9 @@ func newAuthority() *authority {
 // apply folds one entry. A grant that may not be recorded counts for nothing.
 func (a *authority) apply(n journal.Entry) error {
 	a.logged = later(a.logged, n.Time)
+	if !n.Kind.Known() {
+		return unknownKind(n)
+	}
 	switch n.Kind {
 	case journal.Granted:
 		b, err := bodyOf[grantedBody](n)

@@ -103,6 +103,9 @@ func (e *effect) latest() journal.Token {
 
 // apply folds one entry.
 func (s *state) apply(n journal.Entry) error {
+	if !n.Kind.Known() {
+		return unknownKind(n)
+	}
 	if n.Time.After(s.logged) {
 		s.logged = n.Time
 	}
@@ -292,9 +295,13 @@ func (s *state) fold(e *effect, n *decoded) error {
 	case journal.Authorized, journal.Fenced:
 
 	default:
-		return fmt.Errorf("protocol: entry %d is of kind %v: %w", n.Seq, n.Kind, journal.ErrFormat)
+		return unknownKind(n.Entry)
 	}
 	return nil
+}
+
+func unknownKind(n journal.Entry) error {
+	return fmt.Errorf("protocol: entry %d is of kind %v, which a later version may know: %w", n.Seq, n.Kind, journal.ErrFormat)
 }
 
 // mayBeLost reports whether a log that was restored from a backup, at the given

@@ -45,6 +45,10 @@ var kindNames = map[Kind]string{
 	Opened: "OPENED", Suspect: "SUSPECT", Seal: "SEAL",
 }
 
+// Known reports whether this version knows the kind. Whoever folds a log refuses
+// one that it doesn't know: it may take back what an older kind said.
+func (k Kind) Known() bool { return kindNames[k] != "" }
+
 // Proposes reports whether an entry of this kind opens its effect.
 func (k Kind) Proposes() bool { return k == Proposed }
 
