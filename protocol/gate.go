@@ -128,6 +128,9 @@ func (g *Gate) Register(action string, t Target) error {
 	if why := t.Capabilities().misfit(fencer, g.ClockMargin); why != "" {
 		return &MisfitError{action, why}
 	}
+	if f, ok := t.(Functions); ok && f.misfit() != "" {
+		return &MisfitError{action, f.misfit()}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.targets[action] = t

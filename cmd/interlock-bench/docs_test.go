@@ -81,6 +81,30 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	}
 }
 
+// TestGuidesProgram: what the guide shows of a program that uses the gate is an
+// example that is compiled and run, with its output.
+func TestGuidesProgram(t *testing.T) {
+	_, part, _ := strings.Cut(documents(t)["docs/guide.md"], "\n## Using the gate in a program of your own\n")
+	part, _, _ = strings.Cut(part, "\n## ")
+	example, err := os.ReadFile(root + "/protocol/example_desk_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?ms)^```(go)?\n(.*?)^```$").FindAllStringSubmatch(part, -1)
+	if len(shown) != 4 {
+		t.Fatalf("the guide shows %d parts of the program and its output", len(shown))
+	}
+	for _, b := range shown {
+		text := b[2]
+		if b[1] == "" { // the output
+			text = "\t// " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n\t// ")
+		}
+		if !strings.Contains(string(example), text) {
+			t.Errorf("this is not in the example:\n%s", text)
+		}
+	}
+}
+
 // TestGuidesRowAndColumn builds the row and the column that the guide adds into
 // this command, runs them, and compares what comes out with the guide.
 func TestGuidesRowAndColumn(t *testing.T) {
