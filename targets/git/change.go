@@ -165,8 +165,8 @@ func (r *Repo) Applied(ctx context.Context, c Change) (tree string, err error) {
 	return tree, nil
 }
 
-// indexed is the tree of a commit with the given lines of an index, made in an
-// index of its own outside of the repository.
+// indexed is the tree of a commit, "" for none, with the given lines of an index,
+// made in an index of its own outside of the repository.
 func (r *Repo) indexed(ctx context.Context, base string, lines *bytes.Buffer) (string, error) {
 	dir, err := os.MkdirTemp("", "interlock-index-")
 	if err != nil {
@@ -174,10 +174,12 @@ func (r *Repo) indexed(ctx context.Context, base string, lines *bytes.Buffer) (s
 	}
 	defer os.RemoveAll(dir)
 	private := []string{"GIT_INDEX_FILE=" + filepath.Join(dir, "index")}
-	read := r.command("read-tree", base)
-	read.env = private
-	if _, err := read.run(ctx); err != nil {
-		return "", err
+	if base != "" {
+		read := r.command("read-tree", base)
+		read.env = private
+		if _, err := read.run(ctx); err != nil {
+			return "", err
+		}
 	}
 	update := r.command("update-index", "-z", "--index-info")
 	update.env, update.in = private, lines
@@ -217,9 +219,12 @@ func (r *Repo) commit(ctx context.Context, c Change, tree, parent string, traile
 	if len(trailers) > 0 {
 		message += "\n" + strings.Join(trailers, "\n") + "\n"
 	}
-	write := r.command("commit-tree", "-p", parent, tree)
+	write := r.command("commit-tree", tree)
+	if parent != "" {
+		write = r.command("commit-tree", "-p", parent, tree)
+	}
 	write.in = strings.NewReader(message)
-	date := fmt.Sprintf("%d +0000", c.At.Unix())
+	date := fmt.Sprintf("@%d +0000", c.At.Unix())
 	for _, role := range []string{"AUTHOR", "COMMITTER"} {
 		write.env = append(write.env, "GIT_"+role+"_NAME="+c.Author, "GIT_"+role+"_EMAIL=", "GIT_"+role+"_DATE="+date)
 	}

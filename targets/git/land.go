@@ -352,3 +352,9 @@ func readCommit(id, text string) (l Landed, effect string) {
 	}
 	return l, effect
 }
+
+// Count is how many commits of branch this package landed for a request.
+func (r *Repo) Count(ctx context.Context, branch, request string) (n int, err error) {
+	commits, err := r.git(ctx, "rev-list", "--fixed-strings", "--grep="+trailerRequest+": "+request, branch)
+	return len(strings.Fields(commits)), err
+}

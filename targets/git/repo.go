@@ -180,3 +180,14 @@ func (r *Repo) Follows(ctx context.Context, commit, ancestor string) (bool, erro
 	}
 	return err == nil, err
 }
+
+// History is the newest commits of HEAD along first parents, at most n of them,
+// the oldest first. Of a shallow clone it is what the clone has. Its error is
+// ErrBranch where there is no commit.
+func (r *Repo) History(ctx context.Context, n int) ([]string, error) {
+	out, err := r.git(ctx, "rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", n), "--reverse", "HEAD")
+	if err != nil {
+		return nil, fmt.Errorf("%w: HEAD has no commit: %w", ErrBranch, err)
+	}
+	return strings.Fields(out), nil
+}

@@ -195,8 +195,6 @@ func writeFiles(w io.Writer, names []string) {
 var (
 	positions = reflect.TypeFor[token.Pos]()
 	comments  = reflect.TypeFor[*ast.CommentGroup]()
-	objects   = reflect.TypeFor[*ast.Object]()
-	scopes    = reflect.TypeFor[*ast.Scope]()
 )
 
 // writeTree writes a syntax tree without positions and comments. An identifier
@@ -228,7 +226,7 @@ func writeTree(w io.Writer, v reflect.Value, info *types.Info) {
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
 			switch f.Type {
-			case comments, objects, scopes:
+			case comments:
 			case positions:
 				if f.Name == "Ellipsis" || f.Name == "Assign" { // f(x...), type A = B
 					fmt.Fprintf(w, "%v ", v.Field(i).Int() != 0)

@@ -30,6 +30,9 @@ type Module struct {
 	decls  map[string]*decl
 	named  []*decl // in the order of files
 	inits  map[string][]*decl
+	pkgs   map[string]*packages.Package
+	count  map[string]int  // declarations by name
+	wrong  map[string]bool // names of declarations that have a type error in them
 	opts   Options
 }
 
@@ -61,18 +64,20 @@ func Load(ctx context.Context, dir string, o Options) (*Module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrToolchain, err)
 	}
-	m := &Module{dir: dir, opts: o, decls: map[string]*decl{}, inits: map[string][]*decl{}}
+	m := &Module{dir: dir, opts: o, decls: map[string]*decl{}, inits: map[string][]*decl{},
+		pkgs: map[string]*packages.Package{}, wrong: map[string]bool{}, count: map[string]int{}}
 	slices.SortFunc(loaded, func(a, b *packages.Package) int { return strings.Compare(a.ID, b.ID) })
 	for _, p := range loaded {
 		if p.Module != nil && m.Path == "" {
 			m.Path = p.Module.Path
 		}
 		for _, e := range p.Errors {
-			if m.Broken == "" {
-				m.Broken = m.scrub(e.Msg)
-				if e.Pos != "" && e.Pos != "-" {
-					m.Broken = m.scrub(e.Pos) + ": " + m.Broken
-				}
+			said := m.scrub(strings.TrimSpace(e.Msg))
+			if e.Pos != "" && e.Pos != "-" {
+				said = m.scrub(e.Pos) + ": " + said
+			}
+			if m.Broken == "" || strings.HasPrefix(m.Broken, "# ") && !strings.HasPrefix(said, "# ") { // the compiler's heading
+				m.Broken = said
 			}
 		}
 		if strings.HasSuffix(p.ID, ".test") {
@@ -107,6 +112,7 @@ func (m *Module) index(p *packages.Package) {
 		m.named = slices.DeleteFunc(m.named, func(d *decl) bool { return d.pkg.PkgPath == p.PkgPath })
 		delete(m.inits, p.PkgPath)
 	}
+	m.pkgs[p.PkgPath] = p
 	for i, f := range p.Syntax {
 		file, err := filepath.Rel(m.dir, p.CompiledGoFiles[min(i, len(p.CompiledGoFiles)-1)])
 		if pos := p.Fset.Position(f.FileStart); pos.IsValid() {
@@ -116,6 +122,9 @@ func (m *Module) index(p *packages.Package) {
 			continue
 		}
 		add := func(id *ast.Ident, node ast.Node, doc *ast.CommentGroup) {
+			if f, ok := node.(*ast.FuncDecl); !ok || f.Recv == nil {
+				m.count[p.PkgPath+"."+id.Name]++
+			}
 			obj := p.TypesInfo.Defs[id]
 			if obj == nil {
 				return
@@ -134,6 +143,11 @@ func (m *Module) index(p *packages.Package) {
 				m.decls[d.name] = d
 			}
 			m.named = append(m.named, d)
+			for _, e := range p.TypeErrors {
+				if node.Pos() <= e.Pos && e.Pos <= node.End() {
+					m.wrong[d.name] = true
+				}
+			}
 		}
 		for _, top := range f.Decls {
 			switch top := top.(type) {
@@ -198,6 +212,37 @@ func (m *Module) Symbols() (names []string) {
 	slices.Sort(names)
 	return names
 }
+
+// Reaches says whether a package, its tests included where they were loaded, is
+// compiled from any of the files, directly or by what it imports in the module.
+func (m *Module) Reaches(pkg string, files map[string]bool) bool {
+	seen := map[string]bool{}
+	var reaches func(p *packages.Package) bool
+	reaches = func(p *packages.Package) bool {
+		if p == nil || seen[p.ID] {
+			return false
+		}
+		seen[p.ID] = true
+		for _, list := range [][]string{p.CompiledGoFiles, p.OtherFiles, p.EmbedFiles} {
+			for _, name := range list {
+				if below, err := filepath.Rel(m.dir, name); err == nil && files[filepath.ToSlash(below)] {
+					return true
+				}
+			}
+		}
+		for _, next := range p.Imports {
+			if reaches(m.pkgs[next.PkgPath]) {
+				return true
+			}
+		}
+		return false
+	}
+	return reaches(m.pkgs[pkg]) || reaches(m.pkgs[pkg+"_test"])
+}
+
+// Declared is how many declarations of a symbol there are, methods aside; more
+// than one is a module that doesn't build.
+func (m *Module) Declared(symbol string) int { return m.count[symbol] }
 
 // FileOf is the file that declares a symbol.
 func (m *Module) FileOf(symbol string) (string, bool) {

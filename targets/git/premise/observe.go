@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,9 @@ const unbuilt = "doesn't build"
 // A call that doesn't compile there gives "doesn't build". The program that makes
 // the calls is Confined. Errors are ErrCall, ErrSandbox, ErrToolchain and ctx's.
 func Observe(ctx context.Context, dir string, o Options, l Limits, calls []string) ([]string, error) {
+	if len(calls) == 0 {
+		return nil, nil
+	}
 	var split []call
 	for _, text := range calls {
 		c, err := parseCall(text)
@@ -36,22 +40,45 @@ func Observe(ctx context.Context, dir string, o Options, l Limits, calls []strin
 		}
 		split = append(split, c)
 	}
-	results, built, err := observe(ctx, dir, o, l, split)
-	if err != nil || built {
-		return results, err
+	runs, err := observe(ctx, dir, o, l, split, 1)
+	if err != nil || runs != nil {
+		return runs[0], err
 	}
-	results = nil
+	var results []string
 	for _, c := range split { // one of them is to blame, or several
-		one, built, err := observe(ctx, dir, o, l, []call{c})
+		runs, err := observe(ctx, dir, o, l, []call{c}, 1)
 		switch {
 		case err != nil:
 			return nil, err
-		case !built:
-			one = []string{unbuilt}
+		case runs == nil:
+			results = append(results, unbuilt)
+		default:
+			results = append(results, runs[0]...)
 		}
-		results = append(results, one...)
 	}
 	return results, nil
+}
+
+// Stable makes calls as Observe does, twice, and returns those that compile and
+// give the same each time, with what they gave.
+func Stable(ctx context.Context, dir string, o Options, l Limits, calls []string) (map[string]string, error) {
+	stable := map[string]string{}
+	if len(calls) == 0 {
+		return stable, nil
+	}
+	var both [2][]string
+	for i := range both {
+		var err error
+		if both[i], err = Observe(ctx, dir, o, l, calls); err != nil {
+			return nil, err
+		}
+	}
+	for i, text := range calls {
+		if both[0][i] == both[1][i] && both[0][i] != unbuilt {
+			stable[text] = both[0][i]
+		}
+	}
+	return stable, nil
 }
 
 // call is a call, taken apart.
@@ -84,19 +111,17 @@ func parseCall(text string) (call, error) {
 	return call{parts[1], expr}, nil
 }
 
-// observe is Observe for calls that all compile, or none is made.
-func observe(ctx context.Context, dir string, o Options, l Limits, calls []call) (results []string, built bool, err error) {
-	if len(calls) == 0 {
-		return nil, true, nil
-	}
+// observe compiles a program that makes the calls and runs it a number of times.
+// It gives the results of each run, and none where it doesn't compile.
+func observe(ctx context.Context, dir string, o Options, l Limits, calls []call, times int) (runs [][]string, err error) {
 	work, err := os.MkdirTemp("", "interlock-observe-")
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer os.RemoveAll(work)
 	source := filepath.Join(work, "main.go")
 	if err := os.WriteFile(source, program(calls), 0o644); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	// The program lies in the module for the compiler only.
 	const inside = "interlock_observe"
@@ -105,30 +130,47 @@ func observe(ctx context.Context, dir string, o Options, l Limits, calls []call)
 		err = os.WriteFile(filepath.Join(work, "overlay.json"), overlay, 0o644)
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	binary := filepath.Join(work, "observe")
 	if said, err := goBuild(ctx, dir, o, "-overlay", filepath.Join(work, "overlay.json"), "-o", binary, "./"+inside); err != nil {
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && ctx.Err() == nil {
-			return nil, false, nil
+			return nil, nil
 		}
-		return nil, false, fmt.Errorf("%w: %w: %s", ErrToolchain, err, said)
+		return nil, fmt.Errorf("%w: %w: %s", ErrToolchain, err, said)
 	}
-	out, err := Confined(ctx, l, work, []string{"HOME=" + work, "TMPDIR=" + work, "LC_ALL=C", "TZ=UTC", "GOMAXPROCS=2", "GOTRACEBACK=none"}, binary)
-	if err != nil {
-		if errors.Is(err, ErrSandbox) || ctx.Err() != nil {
-			return nil, false, err
+	for range times {
+		results, err := once(ctx, l, work, binary, len(calls))
+		if err != nil {
+			return nil, err
 		}
-		for range calls {
+		runs = append(runs, results)
+	}
+	return runs, nil
+}
+
+// once runs the program that makes n calls once.
+func once(ctx context.Context, l Limits, work, binary string, n int) (results []string, err error) {
+	out, err := Confined(ctx, l, work, confinedEnvironment(work), binary)
+	if errors.Is(err, ErrSandbox) || ctx.Err() != nil {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	if err != nil {
+		for range n {
 			results = append(results, "ended by itself, or at a limit")
 		}
-		return results, true, nil
+		return results, nil
 	}
 	_, marked, ok := bytes.Cut(out, []byte(mark))
-	if !ok || json.Unmarshal(marked, &results) != nil || len(results) != len(calls) {
-		return nil, false, fmt.Errorf("%w: the program that makes it printed %.200q", ErrCall, out)
+	if !ok || json.Unmarshal(marked, &results) != nil || len(results) != n {
+		return nil, fmt.Errorf("%w: the program that makes it printed %.200q", ErrCall, out)
 	}
-	return results, true, nil
+	return results, nil
+}
+
+// confinedEnvironment is all that a confined program gets of an environment.
+func confinedEnvironment(work string) []string {
+	return []string{"HOME=" + work, "TMPDIR=" + work, "LC_ALL=C", "TZ=UTC", "GOMAXPROCS=2", "GOTRACEBACK=none"}
 }
 
 // mark stands before the results; whatever the calls print comes before it.
@@ -180,9 +222,9 @@ func main() {
 
 // goBuild runs go build in dir and returns what it printed.
 func goBuild(ctx context.Context, dir string, o Options, args ...string) ([]byte, error) {
-	args = append([]string{"build"}, args...)
+	args = append([]string{"build", "-ldflags=-s -w"}, args...)
 	if len(o.Tags) > 0 {
-		args = append(args[:1:1], append([]string{"-tags=" + strings.Join(o.Tags, ",")}, args[1:]...)...)
+		args = slices.Insert(args, 1, "-tags="+strings.Join(o.Tags, ","))
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = dir, goEnvironment()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ type Reader struct {
 	mu      sync.Mutex
 	folders map[string]string
 	modules map[string]*Module
+	facts   map[string]Fact // of a commit; a commit doesn't change
 }
 
 // Close removes what was checked out.
@@ -95,6 +97,27 @@ func (r *Reader) Again(ctx context.Context, commit string, f Fact) (Fact, error)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	key := fmt.Sprint(commit, f.Kind, f.Tags, f.Of)
+	if known, ok := r.facts[key]; ok {
+		return known, nil
+	}
+	now, err := r.again(ctx, commit, now)
+	if err == nil {
+		r.know(key, now)
+	}
+	return now, err
+}
+
+func (r *Reader) know(key string, f Fact) {
+	if r.facts == nil {
+		r.facts = map[string]Fact{}
+	}
+	r.facts[key] = f
+}
+
+// again asks for what f is about in a commit.
+func (r *Reader) again(ctx context.Context, commit string, f Fact) (Fact, error) {
+	now := f
 	m, err := r.module(ctx, commit, f.Tags)
 	if errors.Is(err, ErrModule) {
 		now.Gone, now.Broken = true, err.Error()
@@ -164,23 +187,32 @@ func (s *Session) Open(ctx context.Context, path string) ([]byte, error) {
 // Try makes a call for the agent and returns what it gave. It is made twice: a
 // call that gives something else each time is no fact, and ErrUnstable. Other
 // errors are those of Observe, and ErrBroken.
-func (s *Session) Try(ctx context.Context, call string) (string, error) {
-	f := Fact{Kind: Behaviour, Of: call, Tags: s.tags}
-	for i := range 2 {
-		now, err := s.reader.Again(ctx, s.commit, f)
-		switch {
-		case err != nil:
-			return "", err
-		case now.Broken != "":
-			return "", fmt.Errorf("%w: %s", ErrBroken, now.Broken)
-		case now.Is == unbuilt:
-			return "", fmt.Errorf("%w: %s doesn't compile", ErrCall, call)
-		case i > 0 && now.Is != f.Is:
-			return "", fmt.Errorf("%w: %s gave %.100s and %.100s", ErrUnstable, call, f.Is, now.Is)
-		}
-		f = now
+func (s *Session) Try(ctx context.Context, text string) (string, error) {
+	c, err := parseCall(text)
+	if err != nil {
+		return "", err
 	}
-	if !slices.ContainsFunc(s.tried, func(t Fact) bool { return t.Of == call }) {
+	r := s.reader
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m, err := r.module(ctx, s.commit, s.tags)
+	switch {
+	case err != nil:
+		return "", err
+	case m.Broken != "":
+		return "", fmt.Errorf("%w: %s", ErrBroken, m.Broken)
+	}
+	runs, err := observe(ctx, m.dir, m.opts, r.Limits, []call{c}, 2)
+	switch {
+	case err != nil:
+		return "", err
+	case runs == nil:
+		return "", fmt.Errorf("%w: %s doesn't compile", ErrCall, text)
+	case runs[0][0] != runs[1][0]:
+		return "", fmt.Errorf("%w: %s gave %.100s and %.100s", ErrUnstable, text, runs[0][0], runs[1][0])
+	}
+	f := Fact{Kind: Behaviour, Of: text, Tags: s.tags, Is: runs[0][0]}
+	if !slices.ContainsFunc(s.tried, func(t Fact) bool { return t.Of == text }) {
 		s.tried = append(s.tried, f)
 	}
 	return f.Is, nil
@@ -271,4 +303,60 @@ func (m *Module) Since(before *Module) (used, added []string) {
 	slices.Sort(used)
 	slices.Sort(added)
 	return used, added
+}
+
+// SoFar is what the work rests on before anything is written, at the granularity
+// given: the files that were opened, the calls that were tried, or the functions
+// that those call.
+func (s *Session) SoFar(ctx context.Context, g Granularity) []Fact {
+	switch g {
+	case File:
+		return slices.Clone(s.opened)
+	case Behaviour:
+		return slices.Clone(s.tried)
+	}
+	var facts []Fact
+	m, err := s.reader.Module(ctx, s.commit, s.tags)
+	if err != nil || m.Broken != "" {
+		return nil
+	}
+	for _, t := range s.tried {
+		c, err := parseCall(t.Of)
+		if err != nil {
+			continue
+		}
+		name := c.expr[:strings.IndexAny(c.expr, "[(")]
+		f := Fact{Kind: g, Of: c.path + "." + name, Tags: s.tags}
+		if g == Symbol {
+			f.Is, err = m.Signature(f.Of)
+		} else {
+			f.Is, err = m.Body(f.Of)
+		}
+		if err == nil {
+			facts = append(facts, f)
+		}
+	}
+	return facts
+}
+
+// Run compiles the program in a package of a commit or a tree, Confined, and
+// returns what it printed. Errors are ErrBroken where it doesn't compile,
+// *exec.ExitError, ErrSandbox and git's.
+func (r *Reader) Run(ctx context.Context, commit, pkg string) ([]byte, error) {
+	r.mu.Lock()
+	dir, err := r.folder(ctx, commit)
+	r.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	work, err := os.MkdirTemp("", "interlock-run-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work)
+	binary := filepath.Join(work, "program")
+	if said, err := goBuild(ctx, dir, Options{}, "-o", binary, pkg); err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrBroken, strings.TrimSpace(string(said)))
+	}
+	return Confined(ctx, r.Limits, work, confinedEnvironment(work), binary)
 }
