@@ -26,6 +26,9 @@ func TestPrescribedCellsAreDeclared(t *testing.T) {
 		{experiments.Faults(), func(c experiments.Cell) bool {
 			return c.Column == "gate@t1" || c.Column == "gate@t2" || c.Column == "gate@t3"
 		}},
+		{experiments.Coding(), func(c experiments.Cell) bool {
+			return c.Column == "naive" && !strings.HasPrefix(c.Row, "notice_") || strings.HasPrefix(c.Column, "gate-")
+		}},
 		{experiments.Stripe(), func(c experiments.Cell) bool { return c.Column == "gate" }},
 	} {
 		n := 0

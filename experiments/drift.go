@@ -69,6 +69,11 @@ func Check(ctx context.Context, e *Experiment, dir string, bytesOnly bool, o Opt
 	if len(findings) == 0 { // the page of other cells differs in every line
 		findings = comparePages(files.Page, string(page), PageOf(e, records))
 	}
+	if e.Drawing != nil {
+		if drawn, err := readRegular(files.Drawing); err != nil || string(drawn) != e.Drawing(records) {
+			findings = append(findings, Finding{Drift, files.Drawing, "the drawing of its records", "another one"})
+		}
+	}
 	if len(findings) > 0 || bytesOnly || e.Once {
 		return append(findings, Promises(e, records)...), nil
 	}

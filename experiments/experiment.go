@@ -55,6 +55,10 @@ type Experiment struct {
 
 	// Page renders the records of a whole run as the experiment's page.
 	Page func(records []Record) string
+
+	// Drawing renders them as a drawing in SVG, which the page shows; nil where it
+	// shows none.
+	Drawing func(records []Record) string
 }
 
 // Row is one thing that can go wrong.

@@ -18,12 +18,12 @@ var (
 )
 
 // Files are where an experiment's results lie.
-type Files struct{ Records, Page string }
+type Files struct{ Records, Page, Drawing string }
 
 // FilesOf names e's files in dir.
 func FilesOf(dir string, e *Experiment) Files {
 	base := filepath.Join(dir, strings.ReplaceAll(e.Name, "-", "_"))
-	return Files{Records: base + ".jsonl", Page: base + ".md"}
+	return Files{Records: base + ".jsonl", Page: base + ".md", Drawing: base + ".svg"}
 }
 
 // Writable makes dir where it is missing, and returns ErrNoFolder where no file can
@@ -51,8 +51,8 @@ func PageOf(e *Experiment, records []Record) string {
 	return e.Page(records) + "\n## Every cell\n\nThe id of a cell and its anchor stay as they are. `interlock-bench cite ID` quotes one, and `interlock-bench replay 'LINE'` runs its worst trial again.\n\n" + t.Markdown()
 }
 
-// Save writes e's records and page into dir. Each file is replaced whole: it is
-// what it was, or what it shall be. A nil error means that both are in place and
+// Save writes e's records, page and drawing into dir. Each file is replaced whole: it is
+// what it was, or what it shall be. A nil error means that all are in place and
 // durable; other errors are ErrOut or ErrRecord.
 func Save(dir string, e *Experiment, records []Record) error {
 	encoded, err := EncodeRecords(records)
@@ -60,13 +60,15 @@ func Save(dir string, e *Experiment, records []Record) error {
 		return err
 	}
 	files := FilesOf(dir, e)
-	for _, file := range []struct {
+	type file struct {
 		path    string
 		content []byte
-	}{
-		{files.Records, encoded},
-		{files.Page, []byte(PageOf(e, records))},
-	} {
+	}
+	all := []file{{files.Records, encoded}, {files.Page, []byte(PageOf(e, records))}}
+	if e.Drawing != nil {
+		all = append(all, file{files.Drawing, []byte(e.Drawing(records))})
+	}
+	for _, file := range all {
 		if err := replace(file.path, file.content); err != nil {
 			return fmt.Errorf("%w: %w", ErrOut, err)
 		}

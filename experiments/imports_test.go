@@ -42,7 +42,7 @@ var mayImport = []struct {
 	{"experiments/mutant", nil},
 	{"experiments/explore", []string{"protocol", "protocol/trace", "protocol/journal", "faults/disk"}},
 	{"experiments/story", []string{"experiments", "experiments/table", "faults/…", "protocol", "protocol/…", "targets/…"}},
-	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table", "experiments/sweep"}},
+	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table", "experiments/svg", "experiments/sweep"}},
 	{"cmd/interlock-bench", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments", "experiments/…"}},
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 	"github.com/interlock-bench/interlock-bench/protocol/journal/sqlite"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
+	"github.com/interlock-bench/interlock-bench/targets/git/premise"
 	"github.com/interlock-bench/interlock-bench/targets/sim"
 )
 
@@ -83,9 +84,11 @@ type modelAnswer struct {
 	Spelling string // of the payload; "" is the usual one
 }
 
-// ServeChild runs the column under test where this process was started by a
-// supervisor, and does not return then. It is called first in main.
+// ServeChild becomes the program that this process was started for, and does not
+// return then: the column under test of a supervisor, or code of a repository that
+// is confined. It is called first in main.
 func ServeChild() {
+	premise.ServeSandbox()
 	c, err := faults.Attach()
 	if c == nil && err == nil {
 		return

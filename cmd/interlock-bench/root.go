@@ -59,6 +59,10 @@ the service's own ledger what came of it.
 	root.SetHelpCommand(help)
 
 	for _, e := range b.all {
+		if e.Name == experiments.CodingName {
+			root.AddCommand(b.coding(e))
+			continue
+		}
 		root.AddCommand(b.experiment(e))
 		if e.Name == experiments.StripeName {
 			root.AddCommand(b.stripe(e))
