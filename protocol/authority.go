@@ -245,5 +245,5 @@ func (a *authority) under(id, lease string) bool {
 			return true
 		}
 	}
-	return id == lease
+	return false
 }

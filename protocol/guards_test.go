@@ -623,31 +623,23 @@ func TestAWordIsCheckedThoughItsSignatureIsRight(t *testing.T) {
 func TestAByteThatIsHeldDispatchesNothing(t *testing.T) {
 	for _, revoked := range []bool{false, true} {
 		r := newRig(t, tier1())
-		f, err := os.OpenFile(filepath.Join(r.path("authority"), "drain"), os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
+		let := func() {}
 		r.once("gate/premises-read", func() {
 			if revoked {
 				r.revoke("L-refund")
 			}
-			const setLock, granted = 37, 2 // F_OFD_SETLK; the entry that granted the lease
-			lock := syscall.Flock_t{Type: syscall.F_WRLCK, Start: granted, Len: 1}
-			if err := syscall.FcntlFlock(f.Fd(), setLock, &lock); err != nil {
-				t.Fatal(err)
-			}
+			let = r.held(t, r.granted(t, journal.Granted))
 		})
 		got := r.submit(r.proposal("case-1", 20))
 		if kinds := r.kinds(id("case-1")); slices.Contains(kinds, journal.Dispatched) {
 			t.Errorf("entries %v", kinds)
 		}
+		let()
 		if revoked {
 			r.want(got, "REFUSED:lease", 0)
 			continue
 		}
 		r.want(got, "NOT_SENT", 0)
-		f.Close()
 		r.want(r.recover(false), "COMMITTED", 1)
 	}
 }
@@ -842,17 +834,23 @@ func TestARetryThatIsNotSentAddsNothing(t *testing.T) {
 }
 
 func TestADecisionOfAnotherAuthorityIsNotOnesOwn(t *testing.T) {
-	r := newRig(t, tier1())
-	r.grant(lease("L-second"))
-	r.service.refuse = 2
-	first := r.proposal("case-1", 20)
-	r.want(r.submit(first), "NOT_SENT", 0)
-	r.service.set("refunded", "10")
-	second := r.proposal("case-1", 20)
-	second.Lease = "L-second"
-	r.want(r.submit(second), "NOT_SENT", 0)
+	decided := func() (r *rig, first, second protocol.Proposal) {
+		r = newRig(t, tier1())
+		r.grant(lease("L-second"))
+		r.service.refuse = 2
+		first = r.proposal("case-1", 20)
+		r.want(r.submit(first), "NOT_SENT", 0)
+		r.service.set("refunded", "10")
+		second = r.proposal("case-1", 20)
+		second.Lease = "L-second"
+		r.want(r.submit(second), "NOT_SENT", 0)
+		return r, first, second
+	}
+	r, first, second := decided()
 	r.want(r.submit(first), "REFUSED:stale_premise", 0) // its own facts changed, whatever the other saw
 	r.want(r.submit(second), "COMMITTED", 1)
+	r, _, _ = decided()
+	r.want(r.recover(false), "COMMITTED", 1) // the second decision is in force
 }
 
 func TestB09AnotherPayloadCantBeRecordedOverTheFirst(t *testing.T) {
@@ -932,4 +930,152 @@ func TestB15ALoneCommitIsNoHistoryWhoeverFoundIt(t *testing.T) {
 	if got, err := protocol.ReceiptFromEntries([]journal.Entry{alone}); !errors.Is(err, protocol.ErrReceipt) {
 		t.Errorf("executed %s, %v", got.Executed.Is, err)
 	}
+}
+
+// held takes a byte of the drain as a revocation does, or another cap, until the
+// function it returns is called.
+func (r *rig) held(t *testing.T, n journal.Seq) (let func()) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(r.path("authority"), "drain"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const setLock = 37 // F_OFD_SETLK
+	lock := syscall.Flock_t{Type: syscall.F_WRLCK, Start: int64(n), Len: 1}
+	if err := syscall.FcntlFlock(f.Fd(), setLock, &lock); err != nil {
+		t.Errorf("byte %d is held: %v", n, err)
+	}
+	return func() { f.Close() }
+}
+
+// granted is the entry of the authority log that is the first of a kind.
+func (r *rig) granted(t *testing.T, kind journal.Kind) (n journal.Seq) {
+	t.Helper()
+	store, err := journal.FileOpener(r.path("authority"), journal.Options{Mode: journal.Reader})(func(e journal.Entry) error {
+		if e.Kind == kind && n == 0 {
+			n = e.Seq
+		}
+		return nil
+	})
+	if err != nil || n == 0 {
+		t.Fatalf("no %v: %v", kind, err)
+	}
+	store.Close()
+	return n
+}
+
+func refunds(most string) protocol.Budget {
+	return protocol.Budget{Name: "refunds", Principal: "finance", Holders: []string{"agent-7"}, Field: "amount", Cap: most}
+}
+
+func TestABudgetsByteThatIsHeldLetsTheLeasesGo(t *testing.T) {
+	r := newRig(t, tier1())
+	if err := r.authority.SetBudget(context.Background(), refunds("100")); err != nil {
+		t.Fatal(err)
+	}
+	p := r.proposal("case-1", 20)
+	p.Budget = "refunds"
+	var let func()
+	r.once("gate/premises-read", func() { let = r.held(t, r.granted(t, journal.Budgeted)) })
+	r.want(r.submit(p), "NOT_SENT", 0)
+	r.held(t, r.granted(t, journal.Granted))()
+	let()
+	r.want(r.recover(false), "COMMITTED", 1)
+}
+
+func TestALeaseThatCameUnderABudgetMeanwhileIsSharedAnew(t *testing.T) {
+	r := newRig(t, tier1())
+	if err := r.authority.SetBudget(context.Background(), refunds("100")); err != nil {
+		t.Fatal(err)
+	}
+	under := lease("L-under")
+	under.Replaces, under.Budget = "L-refund", "refunds"
+	r.once("gate/lease-shared", func() { r.grant(under) })
+	r.want(r.submit(r.proposal("case-1", 20)), "NOT_SENT", 0)
+	if kinds := r.kinds(id("case-1")); slices.Contains(kinds, journal.Dispatched) {
+		t.Errorf("entries %v", kinds)
+	}
+	r.want(r.recover(false), "COMMITTED", 1)
+}
+
+func TestASuspectWhoseDecisionWasLostHoldsItsUseFromTheNext(t *testing.T) {
+	r := newRig(t, tier2())
+	single := lease("L-once")
+	single.Uses = 1
+	r.grant(single)
+	p, q := r.proposal("case-1", 20), r.proposal("case-2", 20)
+	p.Lease, q.Lease = "L-once", "L-once"
+	r.suspect("case-1")
+	r.want(r.submit(p), "IN_FLIGHT", 0)
+	r.want(r.submit(q), "REFUSED:lease", 0)
+}
+
+func TestWhatIsTurnedAwayFromASecretEffectIsNotKept(t *testing.T) {
+	r := secretRig(t, tier1())
+	r.submit(r.payout("case-1", account))
+	other := r.payout("case-1", account)
+	text, err := json.Marshal(map[string]any{"order": "881", "amount": 20, "memo": account}) // the secret in another place
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Effect.Payload, other.Secrets = text, nil
+	got := r.submit(other)
+	r.want(got, "REFUSED:conflicting_payload", 1)
+	if away := got.Receipt.TurnedAway; len(away) != 1 || away[0].Effect == nil || len(away[0].Effect.Payload) > len("null") {
+		t.Errorf("kept: %s", away[0].Effect.Payload)
+	}
+}
+
+func TestABudgetThatIsSetToWhatItIsAppendsNothing(t *testing.T) {
+	r := newRig(t, tier1())
+	alone, err := protocol.OpenAuthority(journal.FileOpener(r.path("authority"), journal.Options{
+		Mode: journal.Appender, Namespace: namespace, Now: r.clock.Now,
+	}), nil, protocol.AuthorityOptions{}) // without a drain, as where journal and authority are one database
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Close()
+	for _, most := range []string{"100", "100", "50", "50"} {
+		if err := alone.SetBudget(context.Background(), refunds(most)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	store, err := journal.FileOpener(r.path("authority"), journal.Options{Mode: journal.Reader})(func(e journal.Entry) error {
+		if e.Kind == journal.Budgeted {
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+	if n != 2 {
+		t.Errorf("two caps are %d entries", n)
+	}
+}
+
+func TestASuspectDrawsOnABudgetOnce(t *testing.T) {
+	budgeted := func(most string) (r *rig, p, q protocol.Proposal) {
+		r = newRig(t, tier2())
+		if err := r.authority.SetBudget(context.Background(), refunds(most)); err != nil {
+			t.Fatal(err)
+		}
+		p, q = r.proposal("case-1", 20), r.proposal("case-2", 20)
+		p.Budget, q.Budget = "refunds", "refunds"
+		r.dies("gate/proposed", func() { r.submit(p) })
+		r.suspect("case-1")
+		return r, p, q
+	}
+	r, _, q := budgeted("40") // by the lost attempt, or by the one that followed
+	r.want(r.recover(true), "REAPPLIED_AFTER_QUERY", 1)
+	r.restart()
+	r.want(r.submit(q), "COMMITTED", 1)
+
+	r, _, q = budgeted("20") // and not at all where it came to nothing
+	r.service.set("refunded", "5")
+	r.want(r.recover(true), "REFUSED:stale_premise_at_recovery", 0)
+	q.Premises[1].Seen = json.RawMessage("5")
+	r.want(r.submit(q), "COMMITTED", 1)
 }

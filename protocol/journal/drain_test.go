@@ -112,3 +112,14 @@ func TestDrainClosed(t *testing.T) {
 		t.Errorf("Exclude: %v", err)
 	}
 }
+
+// TestAClosedDrainHoldsNothing shares a byte and closes the drain over it.
+func TestAClosedDrainHoldsNothing(t *testing.T) {
+	path := logDir(t)
+	d := openDrain(t, path)
+	share(t, d, 7)
+	d.Close()
+	if err := <-drained(openDrain(t, path), 7); err != nil {
+		t.Error(err)
+	}
+}

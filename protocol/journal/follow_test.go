@@ -205,3 +205,39 @@ func TestAppenderCuts(t *testing.T) {
 	}
 	l.Close()
 }
+
+// TestAnAppenderLeavesATailWithAReadableAttempt has the body of a DISPATCHED
+// damaged, while its header reads.
+func TestAnAppenderLeavesATailWithAReadableAttempt(t *testing.T) {
+	path, _, starts := killed(t, one(journal.Proposed, e1), one(journal.Committed, e1), one(journal.Dispatched, e2))
+	whole := read(t, path, first)
+	whole[starts[len(starts)-1]+180] ^= 1
+	write(t, path, first, whole)
+	o := fast(path)
+	o.Mode = journal.Appender
+	if _, err := journal.OpenFile(path, o, nil); !errors.Is(err, journal.ErrMode) {
+		t.Errorf("got %v, want ErrMode", err)
+	}
+	l, entries := mustOpen(t, path, fast(path))
+	defer l.Close()
+	if got := suspects(*entries); !sameIDs(got, []journal.ID{e2}) {
+		t.Errorf("suspect are %v", got)
+	}
+}
+
+// TestAnAppenderNamesALogOfWhichOnlyTheHeaderIsThere goes on where one died behind
+// the header of the first segment.
+func TestAnAppenderNamesALogOfWhichOnlyTheHeaderIsThere(t *testing.T) {
+	path := newPath(t)
+	appender := journal.Options{Mode: journal.Appender, Namespace: "test"}
+	l, _ := mustOpen(t, path, appender)
+	l.Close()
+	if err := os.Truncate(filepath.Join(path, first), 512); err != nil {
+		t.Fatal(err)
+	}
+	l, entries := mustOpen(t, path, appender)
+	defer l.Close()
+	if len(*entries) != 1 || (*entries)[0].Kind != journal.Opened {
+		t.Errorf("the log begins with %v", kinds(*entries))
+	}
+}

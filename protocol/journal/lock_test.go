@@ -272,3 +272,42 @@ func TestCloseLetsGoWhileProcessesStart(t *testing.T) {
 	close(stop)
 	starting.Wait()
 }
+
+// TestWhatFailsToOpenKeepsNothing counts the files of this process.
+func TestWhatFailsToOpenKeepsNothing(t *testing.T) {
+	open := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	path, linked := newPath(t), newPath(t)
+	l, _ := mustOpen(t, path, fast(path))
+	defer l.Close()
+	other, _ := mustOpen(t, linked, fast(linked))
+	other.Close()
+	if err := os.Link(filepath.Join(linked, "lock"), filepath.Join(linked, "lock-")); err != nil {
+		t.Fatal(err)
+	}
+	before := open()
+	for range 20 {
+		var held *journal.HeldError
+		if _, err := journal.OpenFile(path, fast(path), nil); !errors.As(err, &held) || !strings.Contains(held.Owner, filepath.Base(os.Args[0])) {
+			t.Fatalf("opened by a second owner: %v", err)
+		}
+		if _, err := journal.OpenFile(linked, fast(linked), nil); !errors.Is(err, journal.ErrUnsafe) {
+			t.Fatalf("opened with a lock file of two links: %v", err)
+		}
+		d, err := journal.OpenDrain(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(d.Exclude(t.Context(), 7), d.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := open(); after > before+10 { // other tests have files of their own
+		t.Errorf("%d files were open, and %d are", before, after)
+	}
+}

@@ -105,3 +105,23 @@ func TestRestoredNeedsALog(t *testing.T) {
 		t.Errorf("as appender: %v", err)
 	}
 }
+
+// TestSuspectsComeInTheOrderOfTheirDecisions restores a log with many.
+func TestSuspectsComeInTheOrderOfTheirDecisions(t *testing.T) {
+	var want []journal.ID
+	path := newPath(t)
+	l, _ := mustOpen(t, path, fast(path))
+	for n := range 20 {
+		id := journal.ID{byte(200 - n)}
+		add(t, l, journal.Entry{Kind: journal.Proposed, Effect: id})
+		want = append(want, id)
+	}
+	l.Close()
+	o := fast(path)
+	o.Restored = true
+	l, entries := mustOpen(t, path, o)
+	defer l.Close()
+	if got := suspects(*entries); !slices.Equal(got, want) {
+		t.Errorf("suspect are %v", got)
+	}
+}
