@@ -1,12 +1,13 @@
 // Package mutant is the gate with a guard taken out, to show that somebody
 // notices.
 //
-// A mutant is a patch of the source, laid over it at build time; the tree is
-// never touched. Each is a way in which a gate was, or could be, written wrong.
+// A mutant is laid over the source at build time; the tree is never touched. Some
+// are planted by design, each a way in which a gate was, or could be, written
+// wrong. The others are made by machine, of every guard there is. A Bench builds
+// them and tries who catches them.
 package mutant
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +18,8 @@ import (
 // Mutant is one planted fault.
 type Mutant struct {
 	Name    string
-	Why     string  // what the guard is for
+	Source  string  // who got it wrong that way
+	Why     string  // what the guard is for, or what goes wrong without it
 	Patches []Patch // all are applied
 	Cells   []Cell  // cells that turn red
 	Tests   []Test  // tests that fail
@@ -74,10 +76,5 @@ func (m Mutant) Overlay(root, dir string) (string, error) {
 		}
 		replace[path] = to
 	}
-	b, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, b, 0o600)
+	return writeOverlay(dir, replace)
 }
