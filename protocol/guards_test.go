@@ -964,13 +964,13 @@ func (r *rig) granted(t *testing.T, kind journal.Kind) (n journal.Seq) {
 	return n
 }
 
-func refunds(most string) protocol.Budget {
+func refundsBudget(most string) protocol.Budget {
 	return protocol.Budget{Name: "refunds", Principal: "finance", Holders: []string{"agent-7"}, Field: "amount", Cap: most}
 }
 
 func TestABudgetsByteThatIsHeldLetsTheLeasesGo(t *testing.T) {
 	r := newRig(t, tier1())
-	if err := r.authority.SetBudget(context.Background(), refunds("100")); err != nil {
+	if err := r.authority.SetBudget(context.Background(), refundsBudget("100")); err != nil {
 		t.Fatal(err)
 	}
 	p := r.proposal("case-1", 20)
@@ -985,7 +985,7 @@ func TestABudgetsByteThatIsHeldLetsTheLeasesGo(t *testing.T) {
 
 func TestALeaseThatCameUnderABudgetMeanwhileIsSharedAnew(t *testing.T) {
 	r := newRig(t, tier1())
-	if err := r.authority.SetBudget(context.Background(), refunds("100")); err != nil {
+	if err := r.authority.SetBudget(context.Background(), refundsBudget("100")); err != nil {
 		t.Fatal(err)
 	}
 	under := lease("L-under")
@@ -1036,7 +1036,7 @@ func TestABudgetThatIsSetToWhatItIsAppendsNothing(t *testing.T) {
 	}
 	defer alone.Close()
 	for _, most := range []string{"100", "100", "50", "50"} {
-		if err := alone.SetBudget(context.Background(), refunds(most)); err != nil {
+		if err := alone.SetBudget(context.Background(), refundsBudget(most)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -1059,7 +1059,7 @@ func TestABudgetThatIsSetToWhatItIsAppendsNothing(t *testing.T) {
 func TestASuspectDrawsOnABudgetOnce(t *testing.T) {
 	budgeted := func(most string) (r *rig, p, q protocol.Proposal) {
 		r = newRig(t, tier2())
-		if err := r.authority.SetBudget(context.Background(), refunds(most)); err != nil {
+		if err := r.authority.SetBudget(context.Background(), refundsBudget(most)); err != nil {
 			t.Fatal(err)
 		}
 		p, q = r.proposal("case-1", 20), r.proposal("case-2", 20)
