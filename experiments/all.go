@@ -1,6 +1,19 @@
 package experiments
 
-// All are the experiments, in the order in which they are listed and run.
+// All are the experiments, in the order in which they are listed and run. One that
+// is over the records of the others comes last.
 func All() []*Experiment {
-	return []*Experiment{Refund(), Faults(), Stripe(), CrashPoints(), CrashPointsSlice(), DiskStates(), SweepSlice(), Scoreboard(), Coding(), CodingHistory()}
+	return []*Experiment{
+		Refund(),
+		Faults(),
+		Stripe(),
+		CrashPoints(),
+		CrashPointsSlice(),
+		CrashPointsProfiles(),
+		DiskStates(),
+		SweepSlice(),
+		Coding(),
+		CodingHistory(),
+		Scoreboard(),
+	}
 }

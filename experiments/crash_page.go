@@ -21,8 +21,8 @@ var unpassed = []struct {
 	why   string
 }{
 	{protocol.PointTakenOver, "one process at a time: every death is proved by the lock it held"},
-	{protocol.PointFenceDurable, "no profile of the sweep can fence"},
-	{protocol.PointFenced, "no profile of the sweep can fence"},
+	{protocol.PointFenceDurable, "no profile of this sweep can fence; `results/crash_points_profiles.md` has one that can"},
+	{protocol.PointFenced, "no profile of this sweep can fence; `results/crash_points_profiles.md` has one that can"},
 	{protocol.PointEscalated, "no rule asks a person"},
 	{protocol.PointDecided, "no rule asks a person"},
 	{protocol.PointResolved, "no person settles anything"},
@@ -57,18 +57,18 @@ func sweepExtraOf(r Record) (x sweepExtra) {
 }
 
 // crashPage renders the records of a sweep.
-func crashPage(name string, once bool, records []Record) string {
+func crashPage(name string, per int, records []Record) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n\n", args...) }
 	total := sweepCount(records)
-	if once {
+	if per == 0 {
 		p("# Every crash point")
 		p("Made by `interlock-bench %s --seed %s`: %s. A run of all %d trials is not repeated by a check; `results/crash_points_slice.md` is a part of it that is.",
 			name, indexRecords(records).seed(), madeOf(records), total.trials)
 	} else {
 		p("# Every crash point: the part that every check runs again")
 		p("Made by `interlock-bench %s --seed %s`: of the trials that follow from one, the seed picks %d for each table; there are %d in all. The whole sweep is `results/crash_points.md`.",
-			name, indexRecords(records).seed(), perTable, total.trials)
+			name, indexRecords(records).seed(), per, total.trials)
 	}
 	p("A row is run once without a kill; then it is run again for every point that it passed, with a kill there (SIGKILL, while the process stands at the point), and for every change of the world there: the lease revoked, the order made ineligible, $20 refunded by hand. After each single kill each change is also made before the restart, and one more: the service forgets its keys and 25 hours pass. For the gate every single kill is followed by a second at every point passed after the restart, so that recovery is killed too. Everything that writes a journal runs on both kinds of file, one that keeps what was written at a kill and one that loses what was not synced. The gate also runs at services that don't declare their landing bound, which t3 never does.")
 	p("✅ held · ❌ violated · ⚠️ held, and a person must look · — not judged, or the fault did not fire")
@@ -92,10 +92,13 @@ func crashPage(name string, once bool, records []Record) string {
 	b.WriteString(ownTable(records).Markdown() + "\n")
 
 	p("## Points declared and passed")
-	declared, passed := len(sharedPoints())+len(ownPoints()), len(passedBy(records))
+	by := passedBy(records)
+	declared, passed := len(sharedPoints())+len(ownPoints()), len(by)
 	p("%d points are declared and %d were passed. Declared and not passed:", declared, passed)
 	for _, u := range unpassed {
-		fmt.Fprintf(&b, "- `%s`: %s\n", u.point, u.why)
+		if !by[u.point] {
+			fmt.Fprintf(&b, "- `%s`: %s\n", u.point, u.why)
+		}
 	}
 	b.WriteString("\n")
 
@@ -172,7 +175,7 @@ func where(records []Record, keep func(Record) bool) []Record {
 }
 
 func isGate(r Record) bool {
-	c, ok := findColumn(refundColumns, r.Column)
+	c, ok := findColumn(deskColumns, r.Column)
 	return ok && c.gate
 }
 
@@ -222,10 +225,22 @@ func crashFindings(records []Record) []string {
 		}
 		return fmt.Sprintf("%d of %d", n, of)
 	}
-	said = append(said, fmt.Sprintf("**$20, once.** Where nothing changes but that processes die, once or twice, and the one decision stands (`happy_path`, `duplicate_submit`), exactly $20 left in %s trials at `gate@t1` and %s at `gate@t2`.", exact("t1"), exact("t2")))
+	var once []string
+	for _, c := range deskColumns {
+		profile := profileOf(c.Name)
+		if !c.gate || profile == "t3" || sweepCount(where(records, func(r Record) bool { return r.Column == c.Name })).trials == 0 {
+			continue
+		}
+		trials := ""
+		if len(once) == 0 {
+			trials = "trials "
+		}
+		once = append(once, fmt.Sprintf("%s %sat `%s`", exact(profile), trials, c.Name))
+	}
+	said = append(said, fmt.Sprintf("**$20, once.** Where nothing changes but that processes die, once or twice, and the one decision stands (`happy_path`, `duplicate_submit`), exactly $20 left in %s.", strings.Join(once, " and ")))
 
 	var beaten []string
-	for _, c := range refundColumns {
+	for _, c := range deskColumns {
 		of := sweepCount(where(records, func(r Record) bool { return r.Column == c.Name }))
 		n := 0
 		for _, class := range classes() {
@@ -237,11 +252,14 @@ func crashFindings(records []Record) []string {
 			beaten = append(beaten, fmt.Sprintf("`%s` %d of %d", c.Name, n, of.trials))
 		}
 	}
+	if len(beaten) == 0 { // the gate is swept alone
+		return said
+	}
 	said = append(said, "**Violated**, of the trials at shared points: "+strings.Join(beaten, ", ")+".")
 
 	var differs []string
 	late := ""
-	for _, c := range refundColumns {
+	for _, c := range deskColumns {
 		if !strings.HasPrefix(c.Name, "hand-check") {
 			continue
 		}
@@ -285,7 +303,7 @@ func ambiguousBy(records []Record) string {
 func sweepSummary(records []Record) table.Table {
 	t := table.Table{Header: []string{"column", "trials", "verdicts", "not fired", "in the window"}}
 	for _, unbounded := range []bool{false, true} {
-		for _, c := range refundColumns {
+		for _, c := range deskColumns {
 			of := sweepCount(where(records, func(r Record) bool { return r.Column == c.Name && isUnbounded(r) == unbounded }))
 			if of.trials == 0 {
 				continue
@@ -317,8 +335,11 @@ func pointTable(records []Record, kind string, points []trace.Point) table.Table
 	for _, p := range points {
 		t.Header = append(t.Header, "`"+string(p)+"`")
 	}
-	for _, c := range refundColumns {
+	for _, c := range deskColumns {
 		mine := where(records, func(r Record) bool { return r.Column == c.Name && r.Table() == kind })
+		if len(mine) == 0 {
+			continue
+		}
 		line := []string{"`" + c.Name + "`"}
 		for _, p := range points {
 			line = append(line, marks(atPoint(mine, p)))
@@ -365,7 +386,7 @@ func passedBy(records []Record) map[trace.Point]bool {
 func sweepRowTable(records []Record) table.Table {
 	t := table.Table{Header: []string{"row", "column", "trials", "verdicts", "not fired", "points passed"}}
 	for _, row := range sweepRows {
-		for _, c := range refundColumns {
+		for _, c := range deskColumns {
 			mine := where(records, func(r Record) bool { return r.Row == row && r.Column == c.Name })
 			if len(mine) == 0 {
 				continue

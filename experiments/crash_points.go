@@ -20,14 +20,19 @@ import (
 // CrashPoints is the whole sweep: every column of the refund experiment, killed
 // at every point that it passes, and the world changed at each of them.
 func CrashPoints() *Experiment {
-	return crashSweep("crash-points", "a kill, and a change of the world, at every point that a column passes (the whole sweep; minutes)", true,
-		func(trials []faults.Trial) []faults.Trial { return trials })
+	return crashSweep("crash-points", "a kill, and a change of the world, at every point that a column passes (the whole sweep; minutes)", true, refundColumns, 0)
 }
 
 // CrashPointsSlice is a part of the sweep that the seed fixes, small enough to be
 // run again by every check.
 func CrashPointsSlice() *Experiment {
-	return crashSweep("crash-points-slice", "a part of the crash-point sweep, fixed by the seed", false, slice)
+	return crashSweep("crash-points-slice", "a part of the crash-point sweep, fixed by the seed", false, refundColumns, perTable)
+}
+
+// CrashPointsProfiles is a larger part of the sweep for the gate at services that
+// check premises themselves or can fence.
+func CrashPointsProfiles() *Experiment {
+	return crashSweep("crash-points-profiles", "a part of the sweep for the gate at conditional and fenced services", false, furtherGates, perProfile)
 }
 
 // The tables of the sweep: what happens in the trials of each.
@@ -77,7 +82,9 @@ func sharedPoints() []trace.Point {
 // ownPoints are those that only the gate and its journal pass.
 func ownPoints() []trace.Point { return slices.Concat(protocol.Points(), journal.Points()) }
 
-func crashSweep(name, short string, once bool, of func([]faults.Trial) []faults.Trial) *Experiment {
+// crashSweep is a sweep of columns. Of the trials that follow from one it takes per
+// for each table, or all where per is 0.
+func crashSweep(name, short string, once bool, columns []column, per int) *Experiment {
 	e := &Experiment{
 		Name:  name,
 		Short: short,
@@ -90,13 +97,13 @@ service that doesn't declare its landing bound (unbounded).
 A record is a cell: how many trials, how many of each verdict, and the line that
 replays the worst.`,
 		Example: fmt.Sprintf("  interlock-bench %s\n  interlock-bench %[1]s --row happy_path --column gate@t2\n  interlock-bench replay '%[1]s.pairs/happy_path/gate@t2 \\\n    file=lossy kill@sim/applied#1 kill@gate/looked-up#1 seed=1'", name),
-		Columns: refundDesk.columnInfo(),
+		Columns: desk{columns: columns}.columnInfo(),
 		Run:     runCrashPoint,
 		Child:   work,
-		More:    func(o Outcome) []faults.Trial { return of(follow(o)) },
+		More:    func(o Outcome) []faults.Trial { return slice(per, follow(o)) },
 		Sum:     sumSweep,
 		Once:    once,
-		Page:    func(records []Record) string { return crashPage(name, once, records) },
+		Page:    func(records []Record) string { return crashPage(name, per, records) },
 	}
 	for _, row := range faults.Reference {
 		if !slices.Contains(sweepRows, row.Name) {
@@ -109,7 +116,7 @@ replays the worst.`,
 		e.Rows = append(e.Rows, Row{Name: row.Name, Group: row.Group, What: what})
 		for _, unbounded := range []bool{false, true} {
 			for _, kind := range sweepKinds {
-				e.Cells = append(e.Cells, sweepCells(name, kind, unbounded, row)...)
+				e.Cells = append(e.Cells, sweepCells(name, kind, unbounded, row, columns)...)
 			}
 		}
 	}
@@ -118,8 +125,8 @@ replays the worst.`,
 
 // sweepCells are the cells of one row in one table. Those of the main tables name
 // the trials without a kill; all others follow from them.
-func sweepCells(name, kind string, unbounded bool, row faults.Row) (cells []Cell) {
-	for _, c := range refundColumns {
+func sweepCells(name, kind string, unbounded bool, row faults.Row, columns []column) (cells []Cell) {
+	for _, c := range columns {
 		profile, _ := sim.ProfileNamed(profileOf(c.Name))
 		if !c.gate && (unbounded || kind == sweepOwn || kind == sweepPairs) || unbounded && profile.BoundUnknown {
 			continue
@@ -129,7 +136,7 @@ func sweepCells(name, kind string, unbounded bool, row faults.Row) (cells []Cell
 			cell.Table = unboundedTable(kind)
 		}
 		if kind == sweepShared {
-			for _, t := range refundDesk.trials(cell.Table, row, c) {
+			for _, t := range sweepDesk.trials(cell.Table, row, c) {
 				t.Experiment, t.Faults = name, undying(row.Faults)
 				cell.Trials = append(cell.Trials, t)
 			}
@@ -149,15 +156,17 @@ func undying(of []faults.Fault) (rest []faults.Fault) {
 	return rest
 }
 
-// runCrashPoint runs one trial of the sweep, in the desk of the refund
-// experiment.
+// sweepDesk is the desk of the refund experiment with every column.
+var sweepDesk = desk{name: refundDesk.name, rows: faults.Reference, columns: deskColumns}
+
+// runCrashPoint runs one trial of the sweep.
 func runCrashPoint(ctx context.Context, t faults.Trial) (Outcome, error) {
 	if _, unbounded := sweepKind(t.Table); unbounded {
 		t.Table = tableUnbounded
 	} else {
 		t.Table = ""
 	}
-	o, err := refundDesk.run(ctx, t)
+	o, err := sweepDesk.run(ctx, t)
 	o.Extra = map[string]any{"passed": passedIn(o.History)}
 	return o, err
 }
@@ -190,7 +199,7 @@ func swept(t faults.Trial) []faults.Fault {
 // was passed behind the first.
 func follow(o Outcome) (next []faults.Trial) {
 	kind, unbounded := sweepKind(o.Trial.Table)
-	c, ok := findColumn(refundColumns, o.Trial.Column)
+	c, ok := findColumn(deskColumns, o.Trial.Column)
 	if !ok {
 		return nil
 	}
@@ -261,13 +270,18 @@ func passages(h history.History, own, behindDeath bool) (kills []faults.Fault) {
 	return kills
 }
 
-// perTable is how many of the trials that follow from one the slice takes for
-// each table.
-const perTable = 1
+// How many of the trials that follow from one a slice takes for each table.
+const (
+	perTable   = 1
+	perProfile = 2
+)
 
-// slice takes, of each table, those trials that come first when they are ordered
-// by a digest of their lines, which the seed is a part of.
-func slice(trials []faults.Trial) (taken []faults.Trial) {
+// slice takes, of each table, the n trials that come first when they are ordered
+// by a digest of their lines, which the seed is a part of; all where n is 0.
+func slice(n int, trials []faults.Trial) (taken []faults.Trial) {
+	if n == 0 {
+		return trials
+	}
 	digest := func(t faults.Trial) uint64 {
 		sum := sha256.Sum256([]byte(t.String()))
 		return binary.BigEndian.Uint64(sum[:])
@@ -276,7 +290,7 @@ func slice(trials []faults.Trial) (taken []faults.Trial) {
 	slices.SortStableFunc(shuffled, func(a, b faults.Trial) int { return cmp.Compare(digest(a), digest(b)) })
 	count := map[string]int{}
 	for _, t := range shuffled {
-		if count[t.Table]++; count[t.Table] <= perTable {
+		if count[t.Table]++; count[t.Table] <= n {
 			taken = append(taken, t)
 		}
 	}

@@ -132,7 +132,7 @@ func TestFollow(t *testing.T) {
 func TestSliceIsOfTheSeed(t *testing.T) {
 	take := func(seed uint64) (lines []string) {
 		trial := faults.Trial{Experiment: "crash-points-slice", Row: "happy_path", Column: "gate@t1", Seed: seed}
-		for _, next := range slice(follow(Outcome{Trial: trial, History: swings("started", "decided", "before-send", "told", "gate/opened")})) {
+		for _, next := range slice(perTable, follow(Outcome{Trial: trial, History: swings("started", "decided", "before-send", "told", "gate/opened")})) {
 			next.Seed = 0
 			lines = append(lines, next.String())
 		}
