@@ -26,9 +26,12 @@ whose records are there is on it. It runs nothing; run what it reads first.`,
 	}
 }
 
-// family is what a column is, without the service that it speaks to or the grain
-// of its premises: "gate", "hand-check-locked".
+// family is what a column is, without the service that it speaks to:
+// "hand-check-locked". Every gate is "gate", whatever its premises are.
 func family(column string) string {
+	if strings.HasPrefix(column, "gate") {
+		return "gate"
+	}
 	if i := strings.IndexAny(column, "@/+"); i >= 0 {
 		return column[:i]
 	}
@@ -154,9 +157,14 @@ func strongest(list []match) map[string]string {
 //go:embed gate.go
 var gateSource []byte
 
-// linesOf are the lines of code of a column's own file.
-func linesOf(column string) string {
-	if family(column) == "gate" {
+// linesOf are the lines of code of a column's own file, where the experiment has it
+// from there.
+func linesOf(experiment, column string) string {
+	desk := experiment == refundDesk.name || experiment == faultsDesk.name || strings.HasPrefix(experiment, "crash-points")
+	switch {
+	case !desk && experiment != StripeName:
+		return "—"
+	case family(column) == "gate" && desk:
 		return fmt.Sprint(baselines.Lines(gateSource))
 	}
 	for _, s := range baselines.Sizes() {
@@ -176,7 +184,7 @@ func scoreboardPage(records []Record) string {
 
 	p("# Scoreboard")
 	p("Made by `interlock-bench scoreboard` from the records in `results/*.jsonl`; it runs nothing. Each column stands beside the gate of the same experiment at the same service, on the cells that both have. Every figure is of those cells, `it / gate`.")
-	p("`violated`: cells judged ❌. `paid twice`: those in which more left than was approved. `look`: cells in which a person must look. `wrong answer`: what the caller was told last disagrees with the ledger. `full record`: the column's own artefacts show who, what, which checks and every attempt. `model calls` and `requests` are of each cell's worst trial. `lines`: code of the column's own file, without blanks and comments; of the gate that is the adapter to this service, `experiments/gate.go`, in front of a library.")
+	p("`violated`: cells judged ❌. `paid twice`: those in which more left than was approved. `look`: cells in which a person must look. `wrong answer`: what the caller was told last disagrees with the ledger. `full record`: the column's own artefacts show who, what, which checks and every attempt. `model calls` and `requests` are of each cell's worst trial. `lines`: code of the column's own file, without blanks and comments; of the gate that is the adapter to this service, `experiments/gate.go`, in front of a library. `—`: the column's code is the experiment's own.")
 
 	p("## The strongest hand check")
 	p("Of the hand checks beside each gate, the one with the fewest violated cells, then the fewest in which it does worse; where two are equal, the plainer.")
@@ -208,7 +216,7 @@ func scores(list []match) table.Table {
 		t.Rows = append(t.Rows, []string{
 			m.experiment, "`" + m.column + "`", "`" + m.gate + "`", fmt.Sprint(len(m.cells)),
 			both(it.violated, gate.violated), both(it.overpaid, gate.overpaid), both(it.look, gate.look), both(it.wrong, gate.wrong),
-			both(it.full, gate.full), both(it.calls, gate.calls), both(it.requests, gate.requests), linesOf(m.column) + " / " + linesOf(m.gate),
+			both(it.full, gate.full), both(it.calls, gate.calls), both(it.requests, gate.requests), linesOf(m.experiment, m.column) + " / " + linesOf(m.experiment, m.gate),
 		})
 	}
 	return t
