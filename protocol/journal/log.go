@@ -249,7 +249,7 @@ func (l *Log) take(e Entry, durable Seq) error {
 	if e.Kind == Opened {
 		var o opened
 		if err := json.Unmarshal(e.Body, &o); err != nil {
-			return fmt.Errorf("journal: entry %d: %w", e.Seq, err)
+			return fmt.Errorf("journal: entry %d: %w: %w", e.Seq, ErrFormat, err)
 		}
 		l.opened = o.Epoch
 	}

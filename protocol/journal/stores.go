@@ -23,11 +23,11 @@ func FirstEntry(namespace string, epoch uint64) Entry {
 	return own(Opened, ID{}, opened{namespace, Format, epoch})
 }
 
-// EpochOf is the epoch that an OPENED entry names.
+// EpochOf is the epoch that an OPENED entry names; ErrFormat where it can't be read.
 func EpochOf(e Entry) (uint64, error) {
 	var o opened
 	if err := json.Unmarshal(e.Body, &o); err != nil {
-		return 0, fmt.Errorf("journal: entry %d: %w", e.Seq, err)
+		return 0, fmt.Errorf("journal: entry %d: %w: %w", e.Seq, ErrFormat, err)
 	}
 	return o.Epoch, nil
 }

@@ -312,6 +312,62 @@ func TestADeadOwnerIsTakenOverAtOnce(t *testing.T) {
 	}
 }
 
+// TestProcessesShareACap: what a dead process has in doubt holds the cap for the
+// others, and of several processes at once no more than fits is dispatched (I9,
+// B96).
+func TestProcessesShareACap(t *testing.T) {
+	for _, stop := range []string{"landed", "sending"} {
+		path, l, a := desk(t)
+		capped := func(cap string) {
+			t.Helper()
+			if err := a.SetBudget(t.Context(), protocol.Budget{
+				Name: "refunds", Principal: "finance", Holders: []string{"agent-7"}, Field: "amount", Cap: cap,
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		capped("30")
+		if err := a.Grant(t.Context(), protocol.Lease{
+			ID: "L-capped", Principal: "finance", Holder: "agent-7", Actions: []string{"refund"}, Expires: time.Now().AddDate(1, 0, 0),
+			Replaces: "L-refund", Budget: "refunds",
+		}); err != nil {
+			t.Fatal(err)
+		}
+		p := worker(t, path, gateTask{Ledger: l.path, Do: "submit", StopAt: stop})
+		fmt.Fprintln(p.in, "case-1")
+		p.want(t, stop)
+		p.kill()
+		gates := []*protocol.Gate{mustGate(t, path, l), mustGate(t, path, l)}
+		for _, g := range gates {
+			r, err := g.Submit(t.Context(), proposal("case-2"))
+			if err != nil || r.Status.String() != "REFUSED:over_budget" || len(r.Receipt.Held) != 1 || r.Receipt.Held[0].Request != "case-1" {
+				t.Errorf("%s: %v, %v, held by %v", stop, r.Status, err, r.Receipt.Held)
+			}
+		}
+		if _, err := gates[1].Recover(t.Context(), protocol.RecoverOptions{Wait: true}); err != nil {
+			t.Fatal(err)
+		}
+		once(t, path, l, "case-1")
+
+		capped("130") // room for five more
+		var all sync.WaitGroup
+		for i, g := range gates {
+			for n := range 6 {
+				all.Go(func() {
+					if _, err := g.Submit(t.Context(), proposal(fmt.Sprintf("case-%d-%d", i, n))); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		text, err := os.ReadFile(l.path)
+		if n := strings.Count(string(text), "\n"); err != nil || n != 6 {
+			t.Errorf("%s: %d effects of 20 landed under a cap of 130 (%v)", stop, n, err)
+		}
+	}
+}
+
 // TestAHungOwnerIsReported: nobody takes over from a process that stands still,
 // and everybody is told who it is and since when; what another recovers is left
 // alone too.
