@@ -40,9 +40,9 @@ var mayImport = []struct {
 	{"experiments/timeline", []string{"experiments", "experiments/story", "experiments/svg", "faults/…", "protocol", "targets/sim"}},
 	{"experiments/sweep", []string{"protocol", "protocol/…", "faults/…", "targets/sim"}},
 	{"experiments/mutant", nil},
-	{"experiments/explore", []string{"protocol", "protocol/trace", "protocol/journal", "faults/disk"}},
+	{"experiments/explore", []string{"protocol", "protocol/trace", "protocol/journal", "faults/disk", "faults/history", "faults/oracle"}},
 	{"experiments/story", []string{"experiments", "experiments/table", "faults/…", "protocol", "protocol/…", "targets/…"}},
-	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table", "experiments/svg", "experiments/sweep"}},
+	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table", "experiments/svg", "experiments/sweep", "experiments/explore"}},
 	{"cmd/interlock-bench", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments", "experiments/…"}},
 }
 

@@ -163,6 +163,9 @@ func checkAxes(e *Experiment, t faults.Trial) error {
 		}
 	}
 	for _, a := range t.Axes {
+		if a.Name == e.Free {
+			continue
+		}
 		if err := CheckName("axis of "+e.Name, a.Name, names); err != nil {
 			return err
 		}

@@ -30,7 +30,8 @@ type RecoverOptions struct {
 //	                                                         REAPPLIED_AFTER_QUERY; IN_FLIGHT while the key replays a stored failure
 //	R6  the same, and something no longer holds              REFUSED:lease_at_recovery, REFUSED:stale_premise_at_recovery,
 //	                                                         REFUSED:over_budget, REFUSED:duplicate_symbol
-//	R7  not found, no fence and no bound; or nobody to ask   AMBIGUOUS; nobody to ask while R2 applies: IN_FLIGHT
+//	R7  not found, no fence and no bound; or nobody to ask   AMBIGUOUS; while R2 applies and nobody is to be asked,
+//	                                                         or its send certainly did nothing: IN_FLIGHT
 //	R8  an error, or nothing registered for the action       UNRESOLVED with the error; it stays open
 //
 // An effect whose payload holds secrets is sent only where the caller brings them,
@@ -198,17 +199,19 @@ func (g *Gate) settleDoubt(ctx context.Context, w *work, e *effect) (outcome, er
 		return outcome{status: w.standing()}, err
 	}
 	applies := e.open() && !e.mismatch && !e.suspect() && e.keyEnds(w.can).After(now)
-	again := outcome{retry: time.Second}
+	again, unsent := outcome{retry: time.Second}, false
 	if applies && !w.withheld() && !g.doing(w.id, nil).resent { // R2
 		w.mode = resend
 		o, err := g.attempt(ctx, w)
 		if err != nil || !o.on {
 			return o, err
 		}
+		before := len(e.attempts)
 		if e, err = g.find(ctx, w.id); err != nil {
 			return outcome{status: w.standing()}, err
 		}
 		again, applies = o, o.stop == nil
+		unsent = applies && len(e.attempts) == before
 		w = w.after(e)
 	}
 	for {
@@ -243,6 +246,9 @@ func (g *Gate) settleDoubt(ctx context.Context, w *work, e *effect) (outcome, er
 		if w.absence = g.honest(w, e, asked, at); w.absence != nil { // R5, R6
 			w.mode = reapply
 			return g.attempt(ctx, w)
+		}
+		if unsent && !w.can.Fencing && !g.bounded(w, e) && e.keyEnds(w.can).After(now) {
+			return g.tryAgain(w, again), nil
 		}
 		o, ask, err := g.mayLand(ctx, w, e)
 		if err != nil || !ask {
@@ -389,10 +395,16 @@ func (g *Gate) nobodyToAsk(ctx context.Context, w *work, e *effect, again outcom
 	case applies && w.withheld(): // whoever has the payload may still send it under the key
 		return outcome{status: Status{Final: InFlight}, retry: e.keyEnds(w.can).Sub(g.Clock.Now()), err: w.needsCaller(), caller: true}, nil
 	case applies:
-		g.doing(w.id, func(d *doing) { d.resent = false })
-		return outcome{status: Status{Final: InFlight}, retry: max(again.retry, time.Second), err: again.err}, nil
+		return g.tryAgain(w, again), nil
 	}
 	return g.giveUp(ctx, w, "the target can't be asked whether it landed, and the key doesn't protect a repeat")
+}
+
+// tryAgain leaves an effect to another send under its key, which came to nothing
+// this time.
+func (g *Gate) tryAgain(w *work, again outcome) outcome {
+	g.doing(w.id, func(d *doing) { d.resent = false })
+	return outcome{status: Status{Final: InFlight}, retry: max(again.retry, time.Second), err: again.err}
 }
 
 // giveUp leaves the effect to a person.

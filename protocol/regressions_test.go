@@ -725,3 +725,39 @@ func TestW08AuthorizedMeansClearedToSend(t *testing.T) {
 		t.Errorf("entries %v, authorized: %+v", kinds, got.Receipt.Authorized)
 	}
 }
+
+// TestResendThatNeverLeftIsTriedAgain: a connection that can't be made once,
+// during recovery, is no reason to leave to a person what the key still settles. It
+// was where the target doesn't bound its landings: the lookup finds nothing, and
+// nothing else speaks for the attempt.
+func TestResendThatNeverLeftIsTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		why  string
+		fail func(*rig)
+	}{
+		{"connection", "refused before a byte was written", func(r *rig) { r.service.refuse = 1 }},
+		{"busy", "declared not executed", func(r *rig) { r.service.script = []simulatedAnswer{says(protocol.NotExecuted)} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Log(c.why)
+			can := tier1()
+			can.LandingBound = 0
+			r := newRig(t, can)
+			r.service.script = []simulatedAnswer{neverLands}
+			r.want(r.submit(r.proposal("case-1", 20)), "IN_FLIGHT", 0)
+			c.fail(r)
+			r.want(r.recover(false), "IN_FLIGHT", 0)
+			r.want(r.recover(true), "COMMITTED_BY_RETRY", 1)
+		})
+	}
+	t.Run("window over", func(t *testing.T) {
+		can := tier1()
+		can.LandingBound = 0
+		r := newRig(t, can)
+		r.service.script = []simulatedAnswer{neverLands}
+		r.submit(r.proposal("case-1", 20))
+		r.service.refuse = 1 << 20
+		r.want(r.recover(true), "AMBIGUOUS", 0)
+	})
+}

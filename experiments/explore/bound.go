@@ -21,7 +21,7 @@ type Bound struct {
 	Torn     bool // a power loss may also leave some of what was not synced
 	Restarts bool // a process may start with its callers, too, not only with Recover
 	World    []string
-	Planted  string // a fault that is put in on purpose; "" for none
+	Planted  Planted
 }
 
 // setup is a bound made ready.
@@ -90,15 +90,6 @@ func (s *setup) proposal(e, asked int) protocol.Proposal {
 		Premises: []protocol.Premise{{Name: "state", Seen: []byte(openSeen), At: epoch, Holds: holds}},
 		Effect:   protocol.Effect{Action: action(e), Payload: payload(asked)},
 	}
-}
-
-// store is the journal's directory, with the planted fault of a disk in it.
-func (s *setup) store(d *disk.Disk) journal.Dir {
-	switch s.Planted {
-	case "sync-forgotten":
-		return unsynced{d}
-	}
-	return d
 }
 
 // begin is the world before anything happened: one lease is granted, and the

@@ -14,6 +14,7 @@ type execution struct {
 	principal *principal
 	running   *agent // nil between two steps
 	broke     *Violation
+	tell      *teller
 	over      bool // a process came to its end, and nothing more can go wrong
 	steps     int
 }
@@ -97,10 +98,9 @@ func (x *execution) ways(m []move, a *agent) []move {
 			go_(failed)
 		}
 	case stopLookup:
-		can := w.bound.profiles[a.at.effect].Can
-		if can.LookupLag > 0 {
+		if lag := w.lag(a.at.effect); lag > 0 {
 			_, fresh := w.found(a.at.effect, w.now)
-			if _, old := w.found(a.at.effect, w.now-can.LookupLag); old != fresh {
+			if _, old := w.found(a.at.effect, w.now-lag); old != fresh {
 				go_(stale)
 			}
 		}
@@ -223,9 +223,7 @@ func (x *execution) do(m move) {
 	x.steps++
 	switch {
 	case m.dies():
-		next := x.w.crash(m)
-		x.close()
-		x.w = next
+		x.die(m)
 	case m.way == advance && x.proc == nil:
 		x.start(m.how == submit)
 	case m.way == advance:
@@ -236,6 +234,14 @@ func (x *execution) do(m move) {
 	x.judgeWorld()
 }
 
+// die ends the process, and with it what it didn't write.
+func (x *execution) die(m move) {
+	x.tell.died(m.way)
+	next := x.w.crash(m)
+	x.close()
+	x.w = next
+}
+
 // act is a move of the world: it resumes nobody.
 func (x *execution) act(m move) {
 	w := x.w
@@ -244,7 +250,8 @@ func (x *execution) act(m move) {
 		if x.proc != nil && x.idle() {
 			w.now = max(w.now, min(w.service.flying[m.arg].deadline, x.wake()))
 		}
-		w.land(int(m.arg))
+		f := w.service.flying[m.arg]
+		x.tell.arrived(f.effect, f.payload, f.number, w.land(int(m.arg)))
 		return
 	case revoke:
 		x.revoke()
@@ -262,6 +269,7 @@ func (x *execution) act(m move) {
 		w.now += 2 * time.Second
 	}
 	w.left.Changes--
+	x.tell.acted(m)
 }
 
 // idle reports whether all that agents do is wait.
@@ -310,9 +318,7 @@ func (x *execution) advance(a *agent, how way) {
 		if !faulty {
 			x.broken("gate-failed", "%v", a.err)
 		}
-		next := w.crash(move{way: exits})
-		x.close()
-		x.w = next
+		x.die(move{way: exits})
 		return
 	}
 	if !slices.ContainsFunc(x.proc.agents, func(a *agent) bool { return !a.done }) {

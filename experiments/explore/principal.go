@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/faults/disk"
+	"github.com/interlock-bench/interlock-bench/faults/history"
 	"github.com/interlock-bench/interlock-bench/protocol"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
@@ -130,6 +131,7 @@ func (x *execution) revoke() {
 	w := x.w
 	if w.lease == alive {
 		w.left.Changes--
+		x.tell.revoking(history.Revoking, 0)
 	}
 	r := x.principal.revoke(w)
 	if r.name != "" {
@@ -142,6 +144,7 @@ func (x *execution) revoke() {
 		x.broken("gate-failed", "%v", r.err)
 	case r.returns:
 		w.lease = returned
+		x.tell.revoking(history.Revoked, len(r.doubt))
 		x.judgeRevocation(r.doubt)
 	default:
 		w.lease = recorded

@@ -46,16 +46,24 @@ type process struct {
 	busy    *agent     // that is in the journal's Update or Durable
 	flushes bool       // and its entries are in line
 
-	kinds  []journal.Kind // by effect: the last entry that settles or opens
-	firsts []int          // by effect: 1 and more is the payload of the first proposal
+	kinds    []journal.Kind // by effect: the last entry that settles or opens
+	firsts   []int          // by effect: 1 and more is the payload of the first proposal
+	attempts []attempts     // by effect
+}
+
+// attempts are those that the journal has of an effect.
+type attempts struct {
+	n     int
+	first time.Time
 }
 
 // start begins a process. Its opening is part of what its first agent does.
 func (x *execution) start(submits bool) {
 	w := x.w
-	p := &process{x: x, born: w.now, submits: submits, kinds: make([]journal.Kind, len(w.bound.profiles)), firsts: make([]int, len(w.bound.profiles)), left: make([][16]byte, len(w.bound.profiles))}
+	p := &process{x: x, born: w.now, submits: submits, kinds: make([]journal.Kind, len(w.bound.profiles)), firsts: make([]int, len(w.bound.profiles)), attempts: make([]attempts, len(w.bound.profiles)), left: make([][16]byte, len(w.bound.profiles))}
 	x.proc = p
 	w.lives++
+	x.tell.started()
 	w.journal.Before = func(op int, what string) { p.called(op, what) }
 	w.authority.Before = func(int, string) {
 		if a := x.running; a != nil && !a.dead {
@@ -67,10 +75,7 @@ func (x *execution) start(submits bool) {
 	}
 	for i := range w.bound.Agents {
 		a := newAgent(i, len(w.bound.profiles), func(a *agent) { p.run(a) })
-		j, l := w.journal.Sum(), w.authority.Sum()
-		a.see(j[:]...)
-		a.see(l[:]...)
-		a.seeTime(w.now)
+		a.seen = w.journal.Sum() // it reads all of it
 		a.at = stop{kind: stopPoint, name: "start", effect: -1}
 		if i > 0 {
 			a.at.kind = stopTurn
@@ -118,7 +123,7 @@ func (p *process) open() (err error) {
 			return s, err
 		},
 		Authority: journal.FileOpener(filepath.Join(p.x.dir, "authority"), journal.Options{Mode: journal.Reader, Namespace: namespace, Now: now, Dir: w.authority}),
-		Drain:     p.drain,
+		Drain:     p.taken(),
 		Clock:     p.clock(),
 		Trace:     p.passed,
 	})
@@ -136,6 +141,14 @@ func (p *process) open() (err error) {
 	}
 	p.opened = true
 	return nil
+}
+
+// taken is the drain that a dispatch takes its byte of.
+func (p *process) taken() *journal.Drain {
+	if p.x.w.has(drainSkipped) {
+		return nil
+	}
+	return p.drain
 }
 
 // run is what an agent does in its life: it recovers what it finds, submits what
@@ -162,7 +175,7 @@ func (p *process) run(a *agent) {
 			a.err = err
 			return
 		}
-		p.x.judgeAnswer(e, asked, r)
+		p.x.judgeAnswer(e, asked, r, "submit")
 	}
 	if a.err = p.recover(); a.err != nil || a.index > 0 {
 		return
@@ -200,12 +213,15 @@ func (p *process) unsettled() (bool, error) {
 
 func (p *process) recover() error {
 	results, err := p.gate.Recover(background, protocol.RecoverOptions{Wait: true})
+	if err != nil {
+		return err // results that come with it are of before
+	}
 	for _, r := range results {
 		if e := p.x.w.bound.effect(r.Effect); e >= 0 {
-			p.x.judgeAnswer(e, -1, r)
+			p.x.judgeAnswer(e, -1, r, "recover")
 		}
 	}
-	return err
+	return nil
 }
 
 // passed is a step of the gate or its journal.
@@ -271,6 +287,7 @@ func (p *process) called(op int, what string) {
 		if how == eioLies {
 			f.After = disk.Zeros
 		}
+		w.damaged = w.damaged || how != eio
 		w.journal.Fault = f
 		if s.kind == stopWrite || s.kind == stopSync {
 			p.broken = p.broken || p.opened
@@ -283,6 +300,11 @@ func (p *process) fold(entry journal.Entry) {
 	e := p.x.w.bound.effect(entry.Effect)
 	if e < 0 {
 		return
+	}
+	if entry.Kind.Attempts() {
+		if p.attempts[e].n++; p.attempts[e].n == 1 {
+			p.attempts[e].first = entry.Time
+		}
 	}
 	switch entry.Kind {
 	case journal.Proposed:
@@ -339,10 +361,16 @@ func (c simulatedClock) Mono() time.Duration {
 	if a := c.x.running; a != nil && !a.dead {
 		a.seeTime(c.x.w.now)
 	}
+	if c.x.w.has(clockRaces) {
+		return 100 * (c.x.w.now - c.born)
+	}
 	return c.x.w.now - c.born
 }
 
 func (c simulatedClock) Wait(ctx context.Context, d time.Duration) error {
+	if c.x.w.has(clockRaces) {
+		d /= 100
+	}
 	if a := c.x.running; a != nil && d > 0 {
 		a.stop(stop{kind: stopWait, name: "wait", effect: -1, wake: c.x.w.now + d})
 	}

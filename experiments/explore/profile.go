@@ -18,8 +18,8 @@ const (
 	clientTimeout = 10 * time.Second
 	landingBound  = 30 * time.Second
 	lookupLag     = 5 * time.Second
-	keyWindow     = 24 * time.Hour
-	keyMargin     = 2 * time.Hour
+	keyWindow     = 3 * time.Minute
+	keyMargin     = 2 * time.Minute
 	findWindow    = 12 * time.Hour
 )
 
@@ -30,7 +30,7 @@ func Profiles() []Profile {
 		return c
 	}
 	return []Profile{
-		{"t1", "absorbs repeats of a key for a day, can be asked, says how late a request may land",
+		{"t1", "absorbs repeats of a key for three minutes, can be asked, says how late a request may land",
 			can(protocol.Capabilities{DedupWindow: keyWindow, DedupMargin: keyMargin, Lookup: true, LandingBound: landingBound})},
 		{"t1-unbound", "absorbs repeats and can be asked; a request may land at any time",
 			can(protocol.Capabilities{DedupWindow: keyWindow, DedupMargin: keyMargin, Lookup: true})},

@@ -6,37 +6,49 @@ import (
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/faults/disk"
+	"github.com/interlock-bench/interlock-bench/faults/oracle"
 	"github.com/interlock-bench/interlock-bench/protocol"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
 )
 
 // Rule is one thing that must never be. Those that the judge of histories has as
-// well bear its names.
+// well bear its names and are of its classes.
 type Rule struct {
-	Name string
-	What string
+	Name  string
+	Class oracle.Class
+	What  string
+}
+
+// ClassOf is the class of a rule.
+func ClassOf(name string) oracle.Class {
+	for _, r := range Rules {
+		if r.Name == name {
+			return r.Class
+		}
+	}
+	return oracle.Unknown
 }
 
 // Rules are all of them.
 var Rules = []Rule{
-	{"more-landings", "an effect landed twice (I2)"},
-	{"may-still-land", "sent while an earlier attempt may still land, and no key protects the repeat (I2, I10)"},
-	{"claimed-done", "COMMITTED, in the journal or to the caller, and nothing landed (I12)"},
-	{"refused-landed", "REFUSED, and it landed (I10, I12)"},
-	{"untruthful", "the receipt says another thing than the ledger or the journal (I12)"},
-	{"lease-not-live", "dispatched or sent after the revocation returned, or although it could be read (I4)"},
-	{"doubt-not-told", "a revocation returned without telling of an effect in doubt (I4)"},
-	{"not-eligible", "sent although the last look at the premise, taken after the connection stood, saw it changed; or without such a look (I3)"},
-	{"read-too-early", "sent on a premise that was read more than a second before (I3)"},
-	{"not-approved", "another payload than the first durable one was sent, or taken for it (I5)"},
-	{"intent-first", "a request left whose DISPATCHED was not on the disk (I1)"},
-	{"sent-after-failure", "a request left after the journal's disk had failed (I11)"},
-	{"request-twice", "one DISPATCHED, two requests (I14)"},
-	{"never-settled", "open at the end, with nothing more going wrong (I13, progress)"},
-	{"avoidable-doubt", "AMBIGUOUS where the service allows an answer (progress)"},
-	{"false-refusal", "REFUSED although lease and premise held and the service said no final no (progress)"},
-	{"gate-failed", "the gate or the journal failed without a fault of the disk"},
+	{"more-landings", oracle.Duplicate, "an effect landed twice (I2)"},
+	{"may-still-land", oracle.Duplicate, "sent while an earlier attempt may still land, and no key protects the repeat (I2, I10)"},
+	{"claimed-done", oracle.Lost, "COMMITTED, in the journal or to the caller, and nothing landed (I12)"},
+	{"refused-landed", oracle.Lost, "REFUSED, and it landed (I10, I12)"},
+	{"untruthful", oracle.Lost, "the receipt says another thing than the ledger or the journal (I12)"},
+	{"lease-not-live", oracle.Unauthorized, "dispatched or sent after the revocation returned, or although it could be read (I4)"},
+	{"doubt-not-told", oracle.Unauthorized, "a revocation returned without telling of an effect in doubt (I4)"},
+	{"not-eligible", oracle.Stale, "sent although the last look at the premise, taken after the connection stood, saw it changed; or without such a look (I3)"},
+	{"read-too-early", oracle.Stale, "sent on a premise that was read more than a second before (I3)"},
+	{"not-approved", oracle.Unauthorized, "another payload than the first durable one was sent, or taken for it (I5)"},
+	{"intent-first", oracle.Duplicate, "a request left whose DISPATCHED was not on the disk (I1)"},
+	{"sent-after-failure", oracle.Duplicate, "a request left after the journal's disk had failed (I11)"},
+	{"request-twice", oracle.Duplicate, "one DISPATCHED, two requests (I14)"},
+	{"never-settled", oracle.Stuck, "open at the end, with nothing more going wrong (I13, progress)"},
+	{"avoidable-doubt", oracle.Stuck, "AMBIGUOUS where the service allows an answer (progress)"},
+	{"false-refusal", oracle.FalseRefusal, "REFUSED although lease and premise held and the service said no final no (progress)"},
+	{"gate-failed", oracle.Stuck, "the gate or the journal failed without a fault of the disk"},
 }
 
 // Violation is a rule that an execution broke.
@@ -66,6 +78,7 @@ type look struct {
 // passed judges a step of the gate.
 func (x *execution) passed(a *agent, p trace.Point, e int) {
 	w := x.w
+	x.tell.point(p, e)
 	switch p {
 	case protocol.PointRechecked:
 		if w.lease == returned {
@@ -141,6 +154,9 @@ func (x *execution) judgeWorld() {
 	w := x.w
 	for e, s := range w.standing {
 		n := w.service.landings(e)
+		if w.service.unmet[e] {
+			x.broken("not-eligible", "%s landed on a premise that the service was to check", request(e))
+		}
 		switch {
 		case n > 1:
 			x.broken("more-landings", "%s landed %d times", request(e), n)
@@ -153,8 +169,9 @@ func (x *execution) judgeWorld() {
 }
 
 // judgeAnswer judges what a caller is told.
-func (x *execution) judgeAnswer(e, asked int, r protocol.Result) {
+func (x *execution) judgeAnswer(e, asked int, r protocol.Result, during string) {
 	w := x.w
+	x.tell.answer(e, asked, r, during)
 	n := w.service.landings(e)
 	if r.Status.Final == protocol.Committed && n == 0 {
 		x.broken("claimed-done", "the caller was told that %s is %s, and nothing landed", request(e), r.Status)
@@ -212,7 +229,7 @@ func (x *execution) judgeEnd() {
 				x.broken("false-refusal", "%s is REFUSED at the end, and everything held", request(e))
 			}
 		case ambiguous:
-			if how := w.answerable(e); how != "" {
+			if how := x.answerable(e); how != "" {
 				x.broken("avoidable-doubt", "%s is AMBIGUOUS at the end, but %s", request(e), how)
 			}
 		default:
@@ -223,13 +240,16 @@ func (x *execution) judgeEnd() {
 
 // answerable says how the service could have told whether e landed; "" says that
 // it could not.
-func (w *world) answerable(e int) string {
+func (x *execution) answerable(e int) string {
+	w := x.w
 	can := w.bound.profiles[e].Can
-	if can.DedupWindow > 0 && !w.damaged && w.lease == alive && w.service.facts[e] == asSeen {
-		k := w.service.keys[e]
-		if !k.known || !k.failed && w.now < k.at+can.DedupWindow-can.DedupMargin {
-			return "the same key could have been sent again"
-		}
+	// Two attempts without an answer, at a service that can be asked and doesn't
+	// bound its landings, are left to a person (R7).
+	attempts := x.proc.attempts[e]
+	unanswered := can.Lookup && can.LandingBound == 0 && attempts.n > 1
+	if can.DedupWindow > 0 && !unanswered && !w.damaged && w.lease == alive && w.service.facts[e] == asSeen &&
+		!w.service.keys[e].failed && epoch.Add(w.now).Before(attempts.first.Add(can.DedupWindow-can.DedupMargin)) {
+		return "the same key could have been sent again"
 	}
 	if !can.Lookup {
 		return ""

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/interlock-bench/interlock-bench/faults/history"
 )
 
 // Result is what an exploration came to. All of it is the same each time.
@@ -23,12 +25,12 @@ type Options struct {
 	// Shortest goes by the number of choices, and ends with the first violation:
 	// none has fewer choices.
 	Shortest bool
+	// Wide goes by the number of choices, to the end.
+	Wide bool
 	// States takes the keys of all visited states.
 	States map[[16]byte]bool
 	// Most ends an exploration that has visited so many states; 0 sets no limit.
 	Most int
-	// Lines keeps the schedule with each branch, so that a violation can be replayed.
-	Lines bool
 }
 
 // branch is a way that is still to be gone: from a world in which nobody lives,
@@ -78,7 +80,7 @@ func Explore(b Bound, dir string, o Options) (Result, error) {
 	var found []branch
 	for len(frontier) > 0 {
 		var next branch
-		if o.Shortest {
+		if o.Shortest || o.Wide {
 			next, frontier = frontier[0], frontier[1:]
 		} else {
 			next, frontier = frontier[len(frontier)-1], frontier[:len(frontier)-1]
@@ -160,6 +162,7 @@ func (x *execution) foresee(m move) [16]byte {
 		return [16]byte{}
 	}
 	y := *x
+	y.tell = nil
 	y.w = x.w.clone()
 	y.act(m)
 	if y.broke != nil {
@@ -168,35 +171,66 @@ func (x *execution) foresee(m move) [16]byte {
 	return y.key()
 }
 
-// Replay runs one schedule of a bound, to its end or to what it breaks.
-func Replay(b Bound, dir string, s Schedule) (*Violation, error) {
-	first, err := b.setup().begin(dir)
-	if err != nil {
-		return nil, err
-	}
+// Told is one execution, told.
+type Told struct {
+	History history.History
+	Broke   *Violation // nil for none
+}
+
+// Replay runs one schedule of a bound, to its end or to what it breaks. It returns
+// an error for a schedule that the bound doesn't have.
+func Replay(b Bound, dir string, s Schedule) (Told, error) {
 	s = slices.Clone(s)
 	slices.SortFunc(s, func(a, b Choice) int { return cmp.Compare(a.At, b.At) })
+	var wrong error
+	told, err := walk(b, dir, false, func(n int, moves []move) move {
+		if len(s) == 0 || s[0].At != n {
+			return moves[0]
+		}
+		m := s[0].Move
+		s = s[1:]
+		if !slices.Contains(moves, m) {
+			if wrong == nil {
+				wrong = fmt.Errorf("explore: decision %d offers no %s; there are %v", n, m, moves)
+			}
+			return moves[0]
+		}
+		return m
+	})
+	if err == nil && wrong == nil && len(s) > 0 {
+		wrong = fmt.Errorf("explore: the execution ended before decision %d", s[0].At)
+	}
+	return told, cmp.Or(err, wrong)
+}
+
+// walk goes one way through b from its beginning, to its end or to the first rule
+// that is broken; past goes on behind that. n counts decisions from 1.
+func walk(b Bound, dir string, past bool, choose func(n int, moves []move) move) (Told, error) {
+	first, err := b.setup().begin(dir)
+	if err != nil {
+		return Told{}, err
+	}
 	x := resume(first, &principal{dir, map[step]revocation{}})
-	defer x.close()
-	for n := 1; x.broke == nil; n++ {
+	x.listen()
+	var chosen Schedule
+	for n := 1; past || x.broke == nil; n++ {
 		moves := x.moves()
 		if len(moves) == 0 {
 			break
 		}
-		if x.probe(); x.broke != nil {
+		if x.probe(); x.broke != nil && !past {
 			break
 		}
-		m := moves[0]
-		if len(s) > 0 && s[0].At == n {
-			m, s = s[0].Move, s[1:]
-			if !slices.Contains(moves, m) {
-				return nil, fmt.Errorf("explore: decision %d offers no %s; there are %v", n, m, moves)
-			}
+		m := choose(n, moves)
+		if m != moves[0] {
+			chosen = append(chosen, Choice{n, m})
 		}
 		x.do(m)
 	}
-	if len(s) > 0 && x.broke == nil {
-		return nil, fmt.Errorf("explore: the execution ended before decision %d", s[0].At)
+	x.tell.ends()
+	x.close()
+	if x.broke != nil {
+		x.broke.Schedule = chosen
 	}
-	return x.broke, nil
+	return Told{x.tell.record.History(), x.broke}, nil
 }

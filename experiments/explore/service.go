@@ -17,6 +17,7 @@ type service struct {
 	fences []journal.Token // by effect
 	facts  []fact          // by effect
 	finals []bool          // by effect: a request was refused for good
+	unmet  []bool          // by effect: it landed on a premise that the service was to check, and that had changed
 }
 
 // landing is a line of the ledger.
@@ -32,6 +33,7 @@ type flight struct {
 	effect, payload int
 	token           journal.Token
 	deadline        time.Duration // never where the bound is unknown
+	number          int           // in a history that is told
 }
 
 const never = time.Duration(1<<63 - 1)
@@ -55,14 +57,14 @@ const (
 func newService(effects int) service {
 	return service{
 		keys: make([]key, effects), fences: make([]journal.Token, effects),
-		facts: make([]fact, effects), finals: make([]bool, effects),
+		facts: make([]fact, effects), finals: make([]bool, effects), unmet: make([]bool, effects),
 	}
 }
 
 func (s service) clone() service {
 	return service{
 		slices.Clone(s.landed), slices.Clone(s.flying), slices.Clone(s.keys),
-		slices.Clone(s.fences), slices.Clone(s.facts), slices.Clone(s.finals),
+		slices.Clone(s.fences), slices.Clone(s.facts), slices.Clone(s.finals), slices.Clone(s.unmet),
 	}
 }
 
@@ -80,6 +82,9 @@ const (
 // arrive is a request that gets to the service at now.
 func (w *world) arrive(e, payload int, token journal.Token) verdict {
 	s, p := &w.service, w.bound.profiles[e]
+	if w.has(doneUnasked) {
+		return absorbed
+	}
 	switch k := &s.keys[e]; {
 	case p.Can.DedupWindow > 0 && w.remembers(e) && k.failed:
 		return replayed
@@ -87,11 +92,12 @@ func (w *world) arrive(e, payload int, token journal.Token) verdict {
 		return absorbed
 	case p.Can.Fencing && token.Less(s.fences[e]):
 		return fenced
-	case p.Can.Conditional && s.facts[e] != asSeen:
+	case p.Can.Conditional && s.facts[e] != asSeen && !w.has(conditionIgnored):
 		return unmet
 	case p.Can.DedupWindow > 0:
 		*k = key{known: true, at: w.now}
 	}
+	s.unmet[e] = s.unmet[e] || p.Can.Conditional && s.facts[e] != asSeen
 	s.landed = append(s.landed, landing{effect: e, payload: payload, at: w.now})
 	return applied
 }
@@ -99,7 +105,7 @@ func (w *world) arrive(e, payload int, token journal.Token) verdict {
 // remembers reports whether the service still knows the key of effect e.
 func (w *world) remembers(e int) bool {
 	k := w.service.keys[e]
-	return k.known && w.now < k.at+w.bound.profiles[e].Can.DedupWindow && w.bound.Planted != "key-forgotten"
+	return k.known && w.now < k.at+w.bound.profiles[e].Can.DedupWindow && !w.has(keyForgotten)
 }
 
 // found is what a lookup sees whose answer is of the given time.
@@ -136,7 +142,7 @@ func (s service) describe(b []byte) []byte {
 	}
 	for e := range s.keys {
 		k := s.keys[e]
-		b = append(b, 'E', bit(k.known), bit(k.failed), byte(s.facts[e]), bit(s.finals[e]))
+		b = append(b, 'E', bit(k.known), bit(k.failed), byte(s.facts[e]), bit(s.finals[e]), bit(s.unmet[e]))
 		b = binary.AppendVarint(b, int64(k.at))
 		b = describeToken(b, s.fences[e])
 	}

@@ -42,10 +42,11 @@ func (t target) Observe(_ context.Context, _ protocol.Premise, _ protocol.Reques
 	}
 	w := t.p.x.w
 	f := w.service.facts[t.effect]
-	if w.bound.Planted == "premise-cached" {
+	if w.has(premiseCached) {
 		f = asSeen
 	}
-	a.see('f', byte(f))
+	a.see('f', byte(f), byte(w.service.facts[t.effect]))
+	t.p.x.tell.asked("premise", t.effect, string(factValue(f)))
 	a.looks[t.effect].read, a.looks[t.effect].fact, a.looks[t.effect].at = true, w.service.facts[t.effect], w.now
 	return factValue(f), nil
 }
@@ -62,12 +63,13 @@ func (t target) Lookup(_ context.Context, r protocol.Request) (protocol.Finding,
 	case failed:
 		return protocol.Finding{}, errFailed
 	case stale:
-		asOf -= t.can.LookupLag
+		asOf -= w.lag(t.effect)
 	}
 	l, ok := w.found(t.effect, asOf)
-	if w.bound.Planted == "lookup-lies" {
+	if w.has(lookupLies) {
 		ok = false
 	}
+	t.p.x.tell.asked("lookup", t.effect, map[bool]string{false: "absent", true: "landed"}[ok])
 	a.see('l', bit(ok), byte(l.payload))
 	if !ok {
 		return protocol.Finding{}, nil
@@ -82,7 +84,7 @@ func (t targetFencer) Fence(_ context.Context, _ journal.ID, token journal.Token
 	if how == failed || !fence.Less(token) {
 		return errFailed
 	}
-	if w.bound.Planted != "fence-ignored" {
+	if !w.has(fenceIgnored) {
 		*fence = token
 	}
 	if how == ackLost {
@@ -107,21 +109,32 @@ func (c *connection) Send(_ context.Context, e protocol.Envelope) protocol.Answe
 		n = 1
 	}
 	if how == unsent {
+		if w.has(unsentLies) {
+			x.tell.arrived(c.effect, n, x.tell.sent(c.effect, n, e.Token), w.arrive(c.effect, n, e.Token))
+		}
 		return protocol.Answer{Outcome: protocol.NotSent, Reason: "no byte left"}
 	}
 	x.judgeSend(a, c.effect, n, e.Token)
 	w.tokens = append(w.tokens, e.Token)
+	number := x.tell.sent(c.effect, n, e.Token)
 	answer := protocol.Answer{}
 	switch how {
 	case on, ackLost:
 		v := w.arrive(c.effect, n, e.Token)
+		x.tell.arrived(c.effect, n, number, v)
+		if w.has(sentTwice) {
+			x.tell.arrived(c.effect, n, number, w.arrive(c.effect, n, e.Token))
+		}
 		if how == on {
 			answer = answerOf(v)
 		}
 	case late:
-		w.service.flying = append(w.service.flying, flight{c.effect, n, e.Token, w.deadline(c.effect)})
+		w.service.flying = append(w.service.flying, flight{c.effect, n, e.Token, w.deadline(c.effect), number})
 	case rejected:
 		w.service.finals[c.effect] = true
+		if w.has(noLies) {
+			x.tell.arrived(c.effect, n, number, w.arrive(c.effect, n, e.Token))
+		}
 		answer = protocol.Answer{Outcome: protocol.Rejected, Reason: "no"}
 	case busy:
 		answer = protocol.Answer{Outcome: protocol.NotExecuted, Reason: "429"}
@@ -139,8 +152,15 @@ func (c *connection) Send(_ context.Context, e protocol.Envelope) protocol.Answe
 			}
 		}
 	}
+	x.tell.answered(number, outcomeWords[answer.Outcome])
 	a.see('a', byte(answer.Outcome), bit(answer.Replayed))
 	return answer
+}
+
+// outcomeWords are the answers as a history has them.
+var outcomeWords = map[protocol.Outcome]string{
+	protocol.Unknown: "nothing", protocol.Done: "ok", protocol.PremiseFailed: "premise_failed",
+	protocol.Rejected: "refused", protocol.NotExecuted: "busy",
 }
 
 // answerOf is what a service answers where nothing goes wrong on the way.

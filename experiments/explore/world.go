@@ -22,7 +22,7 @@ type world struct {
 	lease     leaseState
 	lives     int  // processes that were started
 	calm      bool // nothing more goes wrong
-	damaged   bool // a tail was torn: an attempt may be suspect
+	damaged   bool // the end of the journal was: an attempt may be suspect
 
 	standing []standing      // by effect, as the last process read or wrote it
 	fixed    []int           // by effect: 1 and more is the payload of the first durable proposal
@@ -120,12 +120,22 @@ func (w *world) crash(how move) *world {
 // the margin is what its keys rest on.
 func (w *world) deadline(e int) time.Duration {
 	switch can := w.bound.profiles[e].Can; {
+	case can.LandingBound > 0 && w.has(boundUnderstated):
+		return w.now + 10*can.LandingBound
 	case can.LandingBound > 0:
 		return w.now + can.LandingBound
 	case can.DedupWindow > 0:
 		return w.now + can.DedupMargin
 	}
 	return never
+}
+
+// lag is how old an answer of a lookup may be.
+func (w *world) lag(e int) time.Duration {
+	if w.has(lagUnderstated) {
+		return 10 * w.bound.profiles[e].Can.LookupLag
+	}
+	return w.bound.profiles[e].Can.LookupLag
 }
 
 // torn are disks on which the power went while the unsynced sectors were being
