@@ -14,6 +14,8 @@ func All() []*Experiment {
 		SweepSlice(),
 		Coding(),
 		CodingHistory(),
+		Approvals(),
+		Repair(),
 		Scoreboard(),
 	}
 }
