@@ -54,7 +54,7 @@ type sweepPoint struct {
 
 // plot draws sweeps over an axis.
 func (d days) plot(title, axis string, points []sweepPoint, most int, lines []sweep) string {
-	const left, right, top, bottom, width, height = 60.0, 190.0, 40.0, 60.0, 640.0, 360.0
+	const left, right, top, bottom, width, height = 60.0, 220.0, 40.0, 60.0, 680.0, 360.0
 	desc := title + ": " + strings.ReplaceAll(strings.TrimSpace(d.text(axis, points, lines)), "\n", "; ")
 	g := svg.New(width, height, title, desc)
 	last := points[len(points)-1].x
@@ -133,7 +133,7 @@ func approvalsPage(records []Record) string {
 	wrong := func(column string) int { return d.count("reference", column, "wrong") }
 
 	p("# What still needs a person")
-	p("Made by `interlock-bench approvals`. The day is drawn with seed %d. **The mix is an assumption**, and so are the reviewers: nobody has measured either.", daySeed)
+	p("Made by `interlock-bench approvals --seed %s`. The day is drawn with its own, %d. **The mix is an assumption**, and so are the reviewers: nobody has measured either.", indexRecords(records).seed(), daySeed)
 	p("The gate adds reviews while it removes wrong payouts: on this mix %d reviews become %d, and %d wrong payouts become %d. The cut from %d reviews to %d is made by the rules, which need no gate.",
 		reviews(policyRules), reviews(policyGate), wrong(policyRules), wrong(policyGate), reviews(policyEveryone), reviews(policyRules))
 	t := table.Table{Header: []string{"policy", "reviews a person did", "orders that got the wrong amount", "paid beyond what was approved", "senders killed"}}

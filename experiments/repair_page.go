@@ -32,7 +32,7 @@ func repairPage(records []Record) string {
 	m := repairMixes[0]
 
 	p("# Repairing what was refused")
-	p("Made by `interlock-bench repair`. The day is drawn with seed %d. **The mix is an assumption**, and the agent is a script, not a model.", daySeed)
+	p("Made by `interlock-bench repair --seed %s`. The day is drawn with its own, %d. **The mix is an assumption**, and the agent is a script, not a model.", indexRecords(records).seed(), daySeed)
 	t := table.Table{Header: []string{"column", "cases that need no person", "wrong payouts", "paid beyond what was approved", "senders killed"}}
 	for _, c := range Repair().Columns {
 		t.Rows = append(t.Rows, []string{"`" + c.Name + "`", fmt.Sprint(100 - d.count("reference", c.Name, "persons")), fmt.Sprint(d.count("reference", c.Name, "wrong")),
