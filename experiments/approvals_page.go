@@ -39,21 +39,21 @@ func (d days) counts(row, column, what string) map[string]int {
 	return out
 }
 
-// sweep is one line of a plot: a figure of one column over the rows of a sweep.
-type sweep struct {
+// plotLine is one line of a plot: a figure of one column over the rows of a sweep.
+type plotLine struct {
 	column, what, label string
 	style               svg.Style
 	dashed              bool
 }
 
 // point is a row of a sweep, and where it stands on its axis.
-type sweepPoint struct {
+type plotPoint struct {
 	row string
 	x   int
 }
 
 // plot draws sweeps over an axis.
-func (d days) plot(title, axis string, points []sweepPoint, most int, lines []sweep) string {
+func (d days) plot(title, axis string, points []plotPoint, most int, lines []plotLine) string {
 	const left, right, top, bottom, width, height = 60.0, 220.0, 40.0, 60.0, 680.0, 360.0
 	desc := title + ": " + strings.ReplaceAll(strings.TrimSpace(d.text(axis, points, lines)), "\n", "; ")
 	g := svg.New(width, height, title, desc)
@@ -95,7 +95,7 @@ func (d days) plot(title, axis string, points []sweepPoint, most int, lines []sw
 }
 
 // text is the plot in letters: a bar for each figure.
-func (d days) text(axis string, points []sweepPoint, lines []sweep) string {
+func (d days) text(axis string, points []plotPoint, lines []plotLine) string {
 	var b strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&b, "%s, by %s\n", l.label, axis)
@@ -108,11 +108,11 @@ func (d days) text(axis string, points []sweepPoint, lines []sweep) string {
 }
 
 // approvalSweep are the mixes by how many requests are refunded by hand.
-var approvalSweep = []sweepPoint{{"changed_0", 0}, {"reference", 10}, {"changed_20", 20}, {"changed_30", 30}}
+var approvalSweep = []plotPoint{{"changed_0", 0}, {"reference", 10}, {"changed_20", 20}, {"changed_30", 30}}
 
 const approvalAxis = "requests of 100 that are refunded by hand meanwhile"
 
-var approvalLines = []sweep{
+var approvalLines = []plotLine{
 	{policyGate, "reviews", "reviews, rules+gate", svg.Accent, false},
 	{policyRules, "reviews", "reviews, rules", svg.Quiet, false},
 	{policyRules, "wrong", "wrong payouts, rules", svg.Bad, true},

@@ -9,11 +9,11 @@ import (
 )
 
 // repairSweep are the mixes by how many cases are refunded by hand.
-var repairSweep = []sweepPoint{{"no_hands", 0}, {"reference", 17}, {"many_hands", 34}}
+var repairSweep = []plotPoint{{"no_hands", 0}, {"reference", 17}, {"many_hands", 34}}
 
 const repairAxis = "cases of 100 that are refunded by hand meanwhile"
 
-var repairLines = []sweep{
+var repairLines = []plotLine{
 	{repairNone, "wrong", "wrong payouts, no-gate", svg.Bad, true},
 	{repairGate, "persons", "needing a person, gate", svg.Accent, false},
 	{repairRepair, "persons", "needing a person, gate+repair", svg.Good, false},
