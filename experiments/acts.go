@@ -36,6 +36,8 @@ var acts = map[string]func(w *refundWorld, argument string) error{
 		return nil
 	},
 
+	"second-bot": (*refundWorld).secondActs,
+
 	"delay-next:": func(w *refundWorld, by string) error {
 		d, err := time.ParseDuration(by)
 		w.service.DelayNext(d, 1)

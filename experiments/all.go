@@ -16,6 +16,8 @@ func All() []*Experiment {
 		CodingHistory(),
 		Approvals(),
 		Repair(),
+		Takeover(),
+		Cap(),
 		Scoreboard(),
 	}
 }

@@ -48,7 +48,15 @@ var (
 		handCheckLockedAt("t2"),
 		handCheckLockedAt("t3"),
 	}
-	deskColumns = slices.Concat(referenceColumns, furtherGates, handChecks)
+	faultsColumns = slices.Concat(referenceColumns, furtherGates, handChecks)
+
+	sharedGate = column{
+		Column: Column{Name: "gate-shared@t2", What: "the gate with its journal in a SQLite database, which several processes have open, at a service of profile t2", Holds: true},
+		gate:   true, steps: gates, open: openShared, evidence: sharedEvidence,
+	}
+
+	// deskColumns are all that run at the refund desk.
+	deskColumns = append(slices.Clone(faultsColumns), sharedGate)
 )
 
 func gateAt(profile string) column {
@@ -126,7 +134,20 @@ func gateEvidence(at evidenceOf) string {
 	}
 	defer store.Close()
 	entries, err := protocol.EntriesOf(store, protocol.EffectID(namespace, caseID, 0))
-	if err != nil || len(entries) == 0 {
+	if err != nil {
+		return recordNone
+	}
+	return receiptGrade(entries)
+}
+
+// sharedEvidence grades the receipts of a gate whose journal is a database.
+func sharedEvidence(at evidenceOf) string {
+	at.store = storeSQLite
+	return gateEvidence(at)
+}
+
+func receiptGrade(entries []journal.Entry) string {
+	if len(entries) == 0 {
 		return recordNone
 	}
 	receipt, err := protocol.ReceiptFromEntries(entries)

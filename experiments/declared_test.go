@@ -29,6 +29,7 @@ func TestPrescribedCellsAreDeclared(t *testing.T) {
 		{experiments.Coding(), func(c experiments.Cell) bool {
 			return c.Column == "naive" && !strings.HasPrefix(c.Row, "notice_") || strings.HasPrefix(c.Column, "gate-")
 		}},
+		{experiments.Takeover(), func(c experiments.Cell) bool { return strings.HasPrefix(c.Column, "gate") }},
 		{experiments.Stripe(), func(c experiments.Cell) bool { return c.Column == "gate" }},
 	} {
 		n := 0

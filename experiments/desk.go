@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/faults"
@@ -19,6 +20,7 @@ type desk struct {
 	rows     []faults.Row
 	columns  []column
 	declared func(table, row, column string) string
+	plain    bool // no trial runs on the file that loses what was not synced: another process reads it
 }
 
 func (d desk) rowInfo() []Row {
@@ -58,7 +60,7 @@ func (d desk) cells(table string, columns []column) []Cell {
 // the column writes a journal. The runner gives them their seed.
 func (d desk) trials(table string, r faults.Row, c column) []faults.Trial {
 	t := faults.Trial{Experiment: d.name, Table: table, Row: r.Name, Column: c.Name, Faults: c.steps.places(r.Faults)}
-	if !c.journaled {
+	if !c.journaled || d.plain {
 		return []faults.Trial{t}
 	}
 	if c.gate && slices.Contains(r.With, "store:"+storeSQLite) {
@@ -114,7 +116,7 @@ func (d desk) run(ctx context.Context, t faults.Trial) (Outcome, error) {
 	h, err := faults.Run(ctx, faults.Plan{
 		Trial:    t,
 		Before:   row.Before,
-		Outage:   row.Outage,
+		Outage:   append(slices.Clone(row.Outage), outageOf(t)...),
 		Restarts: max(maxTries, len(t.Faults)),
 		Command:  func(int) *exec.Cmd { return exec.Command(self) },
 		Task:     &given,
@@ -144,10 +146,27 @@ func (d desk) run(ctx context.Context, t faults.Trial) (Outcome, error) {
 	if row.Group == "after" {
 		o.Extra["settlement"] = world.settled
 	}
+	if len(world.seconds) > 0 {
+		var words []string
+		for _, said := range world.seconds {
+			words = append(words, said.Status)
+		}
+		o.Extra["second"] = strings.Join(words, ", ")
+	}
 	if n := o.Verdict.Window; n > 0 {
 		o.Extra["window"] = n
 	}
 	return o, nil
+}
+
+// outageOf are the acts that a trial has in its outage, beside those of its row.
+func outageOf(t faults.Trial) []string {
+	for _, a := range t.Axes {
+		if a.Name == "outage" {
+			return []string{a.Value}
+		}
+	}
+	return nil
 }
 
 func fileOf(t faults.Trial) string {

@@ -29,5 +29,5 @@ ok: it held. BAD: it was violated. look: it held, and a person must look.`,
 }
 
 var faultsDesk = desk{
-	name: "faults", rows: faults.Further, columns: deskColumns, declared: faultsDeclared,
+	name: "faults", rows: faults.Further, columns: faultsColumns, declared: faultsDeclared,
 }

@@ -39,6 +39,13 @@ func budgetOf(d baselines.Decision) string {
 	return budgetName
 }
 
+// openShared opens the gate with its journal in a database, which several
+// processes have open.
+func openShared(o opening) (baselines.Column, error) {
+	o.task.Store = storeSQLite
+	return openGate(o)
+}
+
 // openGate opens the gate over the target of the opening.
 func openGate(o opening) (baselines.Column, error) {
 	drain, err := journal.OpenDrain(o.authorityDir())
@@ -62,7 +69,7 @@ func openGate(o opening) (baselines.Column, error) {
 	if err := gate.Register(actionRefund, o.target); err != nil {
 		return nil, errors.Join(err, gate.Close(), drain.Close())
 	}
-	return &gateColumn{gate, drain, o.propose}, nil
+	return &gateColumn{gate: gate, drain: drain, propose: o.propose}, nil
 }
 
 // Recover works until nothing can be settled by waiting.

@@ -36,6 +36,7 @@ var mayImport = []struct {
 	{"faults/disk", []string{"protocol/journal"}},
 	{"faults", []string{"protocol/trace", "protocol/clock", "protocol/journal", "faults/history"}},
 	{"experiments/table", nil},
+	{"experiments/bench", []string{"protocol/…", "protocol", "targets/sim", "baselines", "experiments/table"}},
 	{"experiments/svg", nil},
 	{"experiments/timeline", []string{"experiments", "experiments/story", "experiments/svg", "faults/…", "protocol", "targets/sim"}},
 	{"experiments/sweep", []string{"protocol", "protocol/…", "faults/…", "targets/sim"}},

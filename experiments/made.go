@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// made says when and on what a run was made that is not repeated: date, commit,
+// Made says when and on what a run was made that is not repeated: date, commit,
 // Go, machine, where temporary files lay, and duration. It is no part of what is
 // compared.
-func made(took time.Duration) string {
+func Made(took time.Duration) string {
 	commit := "unknown"
 	changed := ""
 	if info, ok := debug.ReadBuildInfo(); ok {

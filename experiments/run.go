@@ -79,7 +79,7 @@ func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, err
 	records, err := q.records()
 	if e.Once {
 		for _, r := range records {
-			r.Extra["made"] = made(time.Since(began))
+			r.Extra["made"] = Made(time.Since(began))
 		}
 	}
 	return records, err

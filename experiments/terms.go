@@ -16,6 +16,7 @@ type terms struct {
 	life     time.Duration // of the lease
 	uses     int           // of the lease; 0 is no limit
 	premises string        // "", or what else the gate's decision rests on
+	second   bool          // another agent has an approval of its own on the order
 	wire     bool          // a middle stands between the column and the service
 	store    string        // the gate's: "" is the file store
 	disk     bool          // the journal's disk can fail
@@ -62,6 +63,8 @@ func (t *terms) change(what string) (err error) {
 		}
 	case "lease-life":
 		t.life = duration()
+	case "second-bot":
+		t.second = true
 	case "lease-uses":
 		t.uses, err = strconv.Atoi(value)
 	case "wire":

@@ -89,6 +89,13 @@ type modelAnswer struct {
 // is confined. It is called first in main.
 func ServeChild() {
 	premise.ServeSandbox()
+	if given, ok := os.LookupEnv(secondVariable); ok {
+		if err := serveSecond(given); err != nil {
+			fmt.Fprintln(os.Stderr, "interlock-bench:", err)
+			os.Exit(70)
+		}
+		os.Exit(0)
+	}
 	c, err := faults.Attach()
 	if c == nil && err == nil {
 		return
@@ -130,11 +137,16 @@ func work(c *faults.Child) error {
 	if err := c.Task(&t); err != nil {
 		return err
 	}
-	service := serviceOf(c, t)
-	return act(context.Background(), c, t, setting{
-		columns: deskColumns, clock: c, service: baselines.Sim{Client: service}, lookup: t.Profile.Lookup, key: t.Profile.DedupWindow > 0,
+	return act(context.Background(), c, t, deskSetting(t, c, c.At))
+}
+
+// deskSetting is the refund desk as a column meets it.
+func deskSetting(t task, time clock.Clock, at trace.Func) setting {
+	service := sim.Client{Network: t.Network, Address: t.Address, Clock: time, Timeout: clientTimeout, Trace: at}
+	return setting{
+		columns: deskColumns, clock: time, service: baselines.Sim{Client: service}, lookup: t.Profile.Lookup, key: t.Profile.DedupWindow > 0,
 		target: refundTarget{service, t.Profile}, propose: proposal{t.Profile.Conditional, t.Premises}.refund,
-	})
+	}
 }
 
 // setting is what a column meets: the time, and the service as the baselines and
@@ -191,7 +203,7 @@ func journalWord(err error) string {
 
 // serve lets the column recover, and then submits what there is to submit.
 func serve(ctx context.Context, c *faults.Child, t task, in setting) error {
-	column, err := openColumn(c, t, in)
+	column, err := openColumn(t, in, c.Start(), c.At, diskOf(c, t))
 	if err != nil {
 		return err
 	}
@@ -290,15 +302,27 @@ func (a agent) tell(request string, told baselines.Told, during string) {
 	})
 }
 
-func serviceOf(c *faults.Child, t task) sim.Client {
-	return sim.Client{Network: t.Network, Address: t.Address, Clock: c, Timeout: clientTimeout, Trace: c.At}
-}
-
 // clientTimeout is how long every client waits for the service.
 const clientTimeout = 10 * time.Second
 
-// openColumn opens the column that the task names in its state folder.
-func openColumn(c *faults.Child, t task, in setting) (baselines.Column, error) {
+// diskOf says of each operation on the journal's disk whether it fails; nil is a
+// disk that doesn't.
+func diskOf(c *faults.Child, t task) func(op string) error {
+	if !t.Disk {
+		return nil
+	}
+	return func(op string) error {
+		var errno syscall.Errno
+		if err := c.Ask(askDisk, op, &errno); err != nil || errno == 0 {
+			return err
+		}
+		return errno
+	}
+}
+
+// openColumn opens the column that the task names in its state folder. start is
+// which start of the program this is.
+func openColumn(t task, in setting, start int, at trace.Func, fails func(op string) error) (baselines.Column, error) {
 	column, ok := findColumn(in.columns, t.Column)
 	if !ok {
 		return nil, fmt.Errorf("no column is called %q", t.Column)
@@ -308,32 +332,26 @@ func openColumn(c *faults.Child, t task, in setting) (baselines.Column, error) {
 	if t.File == fileLossy {
 		disk = faults.LossyDir(dir)
 	}
-	if t.Disk {
-		disk = faults.FailingDir(orElse(disk, journal.RealDir(dir)), func(op string) error {
-			var errno syscall.Errno
-			if err := c.Ask(askDisk, op, &errno); err != nil || errno == 0 {
-				return err
-			}
-			return errno
-		})
+	if fails != nil {
+		disk = faults.FailingDir(orElse(disk, journal.RealDir(dir)), fails)
 	}
 	_, backup := os.Stat(filepath.Join(t.State, backupMark))
 	return column.open(opening{
 		task:     t,
 		dir:      disk,
 		restored: backup == nil,
-		trace:    c.At,
+		trace:    at,
 		setting:  in,
 		Env: baselines.Env{
 			Service: in.service,
 			Clock:   in.clock,
-			Start:   c.Start(),
+			Start:   start,
 			Lock:    filepath.Join(t.State, "lock"),
 			Lookup:  in.lookup,
 			Key:     in.key,
 			Journal: func(mode journal.Mode, apply func(journal.Entry) error) (journal.Store, error) {
 				return journal.OpenFile(dir, journal.Options{
-					Mode: mode, Namespace: namespace, Now: in.clock.Now, Dir: disk, Trace: c.At, Identity: t.Column, Restored: backup == nil && mode == journal.Owner,
+					Mode: mode, Namespace: namespace, Now: in.clock.Now, Dir: disk, Trace: at, Identity: t.Column, Restored: backup == nil && mode == journal.Owner,
 				}, apply)
 			},
 		},

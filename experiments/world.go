@@ -51,10 +51,11 @@ type refundWorld struct {
 	address string
 
 	disk     journalDisk
-	asked    int    // submits handed out
-	failed   error  // what the world could not do at its time
-	settled  string // what became of the case's money, once the world is closed
-	evidence string // what the column's artefacts show, once the world is closed
+	seconds  []secondSaid // what the second agent was told
+	asked    int          // submits handed out
+	failed   error        // what the world could not do at its time
+	settled  string       // what became of the case's money, once the world is closed
+	evidence string       // what the column's artefacts show, once the world is closed
 	keep     func(state string) error
 }
 
@@ -74,6 +75,9 @@ func newRefundWorld(ctx context.Context, stage *faults.Stage, row faults.Row, c 
 			})
 		}
 	}
+	if on.second {
+		declared.Approved = append(declared.Approved, secondBot.approval())
+	}
 	if on.cap > 0 {
 		cases := []string{otherCase}
 		for _, p := range declared.Approved {
@@ -88,14 +92,14 @@ func newRefundWorld(ctx context.Context, stage *faults.Stage, row faults.Row, c 
 		return nil, err
 	}
 	for _, p := range declared.Approved[1:] {
-		if err := w.grant(grant{id: p.Lease, holder: agentID, forCase: p.Case, max: p.Amount, life: leaseLife}); err != nil {
+		if err := w.grant(grant{id: p.Lease, holder: p.Agent, forCase: p.Case, max: p.Amount, life: leaseLife}); err != nil {
 			return nil, err
 		}
 	}
 	if on.cap > 0 && c.gate {
 		if err := w.authority(nil, func(a *protocol.Authority) error {
 			return a.SetBudget(context.Background(), protocol.Budget{
-				Name: budgetName, Principal: principal, Holders: []string{agentID}, Field: "amount", Cap: fmt.Sprint(on.cap),
+				Name: budgetName, Principal: principal, Holders: []string{agentID, secondBot.agent}, Field: "amount", Cap: fmt.Sprint(on.cap),
 			})
 		}); err != nil {
 			return nil, err
@@ -349,7 +353,7 @@ func cellStatus(h history.History) string {
 func lastWord(h history.History) string {
 	var first, lastSubmit, lastRecover *history.Answer
 	for _, e := range h {
-		if e.Kind != history.Told {
+		if e.Kind != history.Told || e.Who == secondAgent {
 			continue
 		}
 		a, err := history.Body[history.Answer](e)

@@ -34,6 +34,7 @@ type Stage struct {
 	fired     []bool // by index of the plan's faults
 	acting    int    // faults being executed
 	beside    *act   // an act of the world that goes on beside the process
+	guests    int    // clients of the world that no trial follows
 	acts      sync.WaitGroup
 	firing    int                     // deadlines whose work is under way
 	abandoned bool                    // an act hangs and is waited for no longer
@@ -73,6 +74,20 @@ func (s *Stage) Last() trace.Point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
+}
+
+// Guest says that a further client is there which is no part of the trial's
+// process: until leave is called somebody reads what the world answers, though the
+// process under test is dead.
+func (s *Stage) Guest() (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.guests++
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.guests--
+	})
 }
 
 // After has fn called when d has passed. What is due at the same time happens
@@ -142,7 +157,7 @@ func (r Role) Record(kind history.Kind, subject string, body any) int {
 
 // Pass reports that the world passed p, as a child does with Child.At: it is
 // recorded, and faults planned for it happen before Pass returns. False means
-// that no process under test is alive any more: nobody reads the answer. What the
+// that no process under test is alive any more, nor a guest: nobody reads the answer. What the
 // caller still records is waited for by World.Idle.
 func (r Role) Pass(p trace.Point, subject string) bool { return r.pass(nil, r.who, p, subject) }
 

@@ -211,7 +211,7 @@ func (s *Stage) pass(p *process, who string, at trace.Point, subject string) boo
 	}
 	s.acting--
 	s.sign()
-	return s.proc != nil && (p == nil || p == s.proc)
+	return s.proc != nil && (p == nil || p == s.proc) || p == nil && s.guests > 0
 }
 
 // hold waits until p may go on: while a fault is carried out it stands still,

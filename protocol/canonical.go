@@ -52,12 +52,15 @@ func canonicalValue(data []byte) ([]byte, error) {
 	if depth(data) > maxDepth {
 		return nil, &JSONError{fmt.Sprintf("it is nested more than %d levels deep", maxDepth)}
 	}
-	form, err := jcs.Transform(data)
-	if err != nil {
-		return nil, &JSONError{err.Error()}
-	}
 	if !json.Valid(data) {
 		return nil, &JSONError{"it is not one JSON value"}
+	}
+	form := bytes.Clone(data)
+	if !plain(data) {
+		var err error
+		if form, err = jcs.Transform(data); err != nil {
+			return nil, &JSONError{err.Error()}
+		}
 	}
 	if err := unambiguous(data); err != nil {
 		return nil, err
@@ -132,6 +135,58 @@ func unambiguous(data []byte) error {
 		}
 	}
 	return nil
+}
+
+// plain reports whether a JSON value is its own canonical form, and plainly so:
+// no space between tokens, printable ASCII without escapes, whole numbers of at
+// most fifteen digits, keys in order. Most payloads that a program writes are.
+func plain(data []byte) bool {
+	type level struct {
+		object, key bool
+		last        []byte // key
+	}
+	stack := make([]level, 1, 8)
+	for i := 0; i < len(data); i++ {
+		top := &stack[len(stack)-1]
+		switch c := data[i]; c {
+		case '{':
+			stack = append(stack, level{object: true, key: true})
+		case '[':
+			stack = append(stack, level{})
+		case '}', ']':
+			stack = stack[:len(stack)-1]
+		case ',':
+			top.key = top.object
+		case '"':
+			begin := i + 1
+			for i = begin; data[i] != '"'; i++ {
+				if data[i] < ' ' || data[i] > '~' || data[i] == '\\' {
+					return false
+				}
+			}
+			if key := data[begin:i]; top.key {
+				if top.last != nil && bytes.Compare(top.last, key) >= 0 {
+					return false
+				}
+				top.last, top.key = data[begin:i:i], false
+			}
+		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			begin := i
+			for i+1 < len(data) && '0' <= data[i+1] && data[i+1] <= '9' {
+				i++
+			}
+			if i-begin >= 15 || string(data[begin:i+1]) == "-0" {
+				return false
+			}
+		case ' ', '\t', '\n', '\r', '.', 'E', '+':
+			return false
+		case 'e':
+			if i > 0 && '0' <= data[i-1] && data[i-1] <= '9' {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // endOfString is the offset behind the string that begins at i.

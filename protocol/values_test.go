@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gowebpki/jcs"
+
 	"github.com/interlock-bench/interlock-bench/protocol"
 )
 
@@ -96,7 +98,7 @@ func TestCanonical(t *testing.T) {
 }
 
 func FuzzCanonical(f *testing.F) {
-	for _, seed := range []string{`{"a":20.0,"b":[1,"x",null,true]}`, `{"a":1,"A":2}`, `{"a":9007199254740993}`, `{"a":-0}`, `{"a":1e-400}`, `[]`} {
+	for _, seed := range []string{`{"a":20.0,"b":[1,"x",null,true]}`, `{"a":1,"A":2}`, `{"a":9007199254740993}`, `{"a":-0}`, `{"a":1e-400}`, `[]`, `{"":"","a":{"":-1,"b":[true,null,{}]},"b":"~"}`, `{"a":"\u007f"}`, `{"a":123456789012345,"b":-0}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -106,6 +108,9 @@ func FuzzCanonical(f *testing.F) {
 				t.Fatalf("%q: %v", in, err)
 			}
 			return
+		}
+		if transformed, err := jcs.Transform(in); err != nil || !bytes.Equal(transformed, form) {
+			t.Fatalf("%q became %q, and by RFC 8785 %q, %v", in, form, transformed, err)
 		}
 		again, err := protocol.Canonical(form)
 		if err != nil || !bytes.Equal(form, again) {

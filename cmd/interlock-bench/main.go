@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/interlock-bench/interlock-bench/experiments"
+	measure "github.com/interlock-bench/interlock-bench/experiments/bench"
 	"github.com/interlock-bench/interlock-bench/faults"
 	"github.com/interlock-bench/interlock-bench/protocol"
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
@@ -24,6 +25,7 @@ import (
 
 func main() {
 	experiments.ServeChild()
+	measure.ServeSender()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

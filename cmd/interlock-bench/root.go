@@ -68,7 +68,7 @@ the service's own ledger what came of it.
 			root.AddCommand(b.stripe(e))
 		}
 	}
-	root.AddCommand(b.run(), b.demo(), b.list(), b.check(), b.replay(), b.timeline(), b.judge(), b.cite(), b.receipt(), b.inbox(), b.journal(), help, b.man())
+	root.AddCommand(b.benchmark(), b.run(), b.demo(), b.list(), b.check(), b.replay(), b.timeline(), b.judge(), b.cite(), b.receipt(), b.inbox(), b.journal(), help, b.man())
 	b.completion(root)
 	b.noteBegin(root.Commands())
 	for _, g := range groups {
