@@ -19,12 +19,12 @@ func (b *bench) journal() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "journal",
 		Short:   "read a journal",
-		Long:    "Journal reads the log that a gate, or a principal, has written. It takes no lock\nand changes nothing, so the journal may be in use.",
+		Long:    "Journal reads the log that a gate, or a principal, has written. It takes no lock\nand changes nothing, so the journal may be in use. Takeover can end the process\nthat has an effect.",
 		Example: "  interlock-bench journal dump state/journal",
 		GroupID: "journal",
 		RunE:    needsCommand,
 	}
-	cmd.AddCommand(b.journalDump(), b.journalVerify())
+	cmd.AddCommand(b.journalDump(), b.journalVerify(), b.journalTakeover())
 	return cmd
 }
 

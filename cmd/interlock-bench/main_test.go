@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/interlock-bench/interlock-bench/experiments"
+	measure "github.com/interlock-bench/interlock-bench/experiments/bench"
 	"github.com/interlock-bench/interlock-bench/experiments/table"
 	"github.com/interlock-bench/interlock-bench/faults"
 	"github.com/interlock-bench/interlock-bench/faults/oracle"
@@ -27,6 +28,7 @@ import (
 
 func TestMain(m *testing.M) {
 	experiments.ServeChild()
+	measure.ServeSender()
 	testscript.Main(m, map[string]func(){
 		"interlock-bench": main,
 		"tiny-bench":      tinyMain,

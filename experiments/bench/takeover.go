@@ -14,17 +14,19 @@ import (
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 )
 
-// senderVariable names the environment variable that tells a process of this
-// program that it is a sender to be killed, and where its journal is.
-const senderVariable = "INTERLOCK_BENCH_SENDER"
+// SenderVariable names the environment variable that tells a process of this
+// program that it is a sender to be killed; its value is a Sender in JSON.
+const SenderVariable = "INTERLOCK_BENCH_SENDER"
 
-type sender struct{ Dir, Store, Request string }
+// Sender is what a sender is given: the folder of its gate, the store, "file" or
+// "sqlite", and the request that it stops in.
+type Sender struct{ Dir, Store, Request string }
 
 // ServeSender is the sender's whole life where this process was started as one,
 // and does not return then: it gets as far as its send, says so and waits for its
 // death.
 func ServeSender() {
-	given, ok := os.LookupEnv(senderVariable)
+	given, ok := os.LookupEnv(SenderVariable)
 	if !ok {
 		return
 	}
@@ -35,7 +37,7 @@ func ServeSender() {
 }
 
 func send(given string) error {
-	var s sender
+	var s Sender
 	if err := json.Unmarshal([]byte(given), &s); err != nil {
 		return err
 	}
@@ -65,12 +67,12 @@ func takeover(ctx context.Context, dir, store, request string) (taken, error) {
 	if err != nil {
 		return taken{}, err
 	}
-	given, err := json.Marshal(sender{dir, store, request})
+	given, err := json.Marshal(Sender{dir, store, request})
 	if err != nil {
 		return taken{}, err
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), senderVariable+"="+string(given))
+	cmd.Env = append(os.Environ(), SenderVariable+"="+string(given))
 	cmd.Stderr = os.Stderr
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()

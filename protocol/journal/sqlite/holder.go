@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
 )
@@ -53,4 +54,24 @@ func (s *Store) holder(opening uint64) (h Holder, err error) {
 		return h, err
 	}
 	return h, json.Unmarshal([]byte(text), &h)
+}
+
+// OwnerOf says who holds the claim on an effect in the log at path.
+func OwnerOf(path string, effect journal.ID) (journal.Holder, error) {
+	s, err := Open(path, Options{Reader: true}, func(journal.Entry) error { return nil })
+	if err != nil {
+		return journal.Holder{}, err
+	}
+	defer s.Close()
+	return journal.HolderOf("effect "+effect.String(), s.claimsPath(), byteOf(effect), func() (string, time.Time) {
+		if s.claims == nil {
+			return "an unknown process", time.Time{}
+		}
+		if n := s.claims.holding(effect); n != nil {
+			if h, err := s.holder(n.opening); err == nil {
+				return h.String(), n.since
+			}
+		}
+		return "an unknown process", time.Time{}
+	})
 }
