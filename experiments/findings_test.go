@@ -119,3 +119,35 @@ func TestItShows(t *testing.T) {
 		t.Error("no record is of a gate")
 	}
 }
+
+// TestADerivedPageDrifts: a page over the records of others is held against them.
+func TestADerivedPageDrifts(t *testing.T) {
+	dir, e := t.TempDir(), experiments.Scoreboard()
+	check := func() []experiments.Finding {
+		findings, err := experiments.Check(t.Context(), e, dir, false, experiments.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return findings
+	}
+	if len(check()) == 0 {
+		t.Error("a page that isn't there is as committed")
+	}
+	if err := experiments.Derive(dir, e); err != nil {
+		t.Fatal(err)
+	}
+	if found := check(); len(found) > 0 {
+		t.Errorf("a page just written has drifted: %v", found)
+	}
+	records, err := os.ReadFile("../results/refund.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(experiments.FilesOf(dir, experiments.Refund()).Records, records, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	found := check()
+	if len(found) == 0 || found[0].Kind != experiments.Drift {
+		t.Errorf("records that the page lacks are no drift: %v", found)
+	}
+}

@@ -79,3 +79,24 @@ func TestC22ARequestThatWasNeverSent(t *testing.T) {
 	r.want(r.recover(true), "REAPPLIED_AFTER_QUERY", 1)
 	r.want(r.submit(p), "DUPLICATE_IGNORED", 1)
 }
+
+// TestC22WhatIsSettledInTheBackupStaysSo: a person's word is no doubt again, and a
+// refusal that was recorded after the backup was restored isn't either.
+func TestC22WhatIsSettledInTheBackupStaysSo(t *testing.T) {
+	r := newRig(t, tier3())
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	got := r.recover(false)
+	r.want(got, "AMBIGUOUS", 0)
+	r.want(r.resolve(got, false), "REFUSED:resolved_not_landed", 0)
+	r.restore(r.backUp())
+	r.want(r.submit(r.proposal("case-1", 20)), "REFUSED:closed", 0)
+
+	r = newRig(t, tier2())
+	r.restore(r.backUp())
+	wrong := r.proposal("case-2", 20)
+	wrong.Lease = "L-unknown"
+	r.want(r.submit(wrong), "IN_FLIGHT", 0)
+	r.want(r.recover(true), "REFUSED:lease_at_recovery", 0)
+	r.want(r.submit(r.proposal("case-2", 20)), "COMMITTED", 1) // looked up once; nothing can have been lost since
+}
