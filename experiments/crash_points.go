@@ -26,14 +26,20 @@ func CrashPoints() *Experiment {
 // CrashPointsSlice is a part of the sweep that the seed fixes, small enough to be
 // run again by every check.
 func CrashPointsSlice() *Experiment {
-	return crashSweep("crash-points-slice", "a part of the crash-point sweep, fixed by the seed", false, refundColumns, perTable)
+	return crashSweep(sliceName, "a part of the crash-point sweep, fixed by the seed", false, refundColumns, perTable)
 }
 
 // CrashPointsProfiles is a larger part of the sweep for the gate at services that
 // check premises themselves or can fence.
 func CrashPointsProfiles() *Experiment {
-	return crashSweep("crash-points-profiles", "a part of the sweep for the gate at conditional and fenced services", false, furtherGates, perProfile)
+	return crashSweep(profilesName, "a part of the sweep for the gate at conditional and fenced services", false, furtherGates, perProfile)
 }
+
+// The experiments that run a part of the sweep.
+const (
+	sliceName    = "crash-points-slice"
+	profilesName = "crash-points-profiles"
+)
 
 // The tables of the sweep: what happens in the trials of each.
 const (

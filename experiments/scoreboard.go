@@ -47,6 +47,10 @@ type match struct {
 
 type pairing struct{ it, gate Record }
 
+// drawn are experiments whose trials are drawn for each column apart, from those of
+// another that is here whole.
+var drawn = []string{sliceName, profilesName}
+
 // matches pairs every column that is no gate with the gate of the same experiment
 // at the same service. Where gates differ in something else it is paired with each.
 func matches(records []Record) (list []match) {
@@ -55,6 +59,9 @@ func matches(records []Record) (list []match) {
 	columns := map[string][]string{}
 	cells := map[string]map[string]map[place]Record{}
 	for _, r := range records {
+		if slices.Contains(drawn, r.Experiment) {
+			continue
+		}
 		if cells[r.Experiment] == nil {
 			experiments = append(experiments, r.Experiment)
 			cells[r.Experiment] = map[string]map[place]Record{}
@@ -136,17 +143,18 @@ func (m match) outcome() (it, gate score, loses, wins []string) {
 }
 
 // strongest are the hand checks that do best beside each gate of each experiment:
-// fewest violated cells, then fewest that it loses, then the plainer one.
+// the least part of their cells violated, then the least that they lose, then the
+// plainer one.
 func strongest(list []match) map[string]string {
 	best := map[string]string{}
-	held := map[string][2]int{}
+	held := map[string][2]float64{}
 	for _, m := range list {
 		if !strings.HasPrefix(family(m.column), "hand-check") {
 			continue
 		}
 		at := m.experiment + "/" + m.gate
 		it, _, loses, _ := m.outcome()
-		now := [2]int{it.violated, len(loses)}
+		now := [2]float64{float64(it.violated) / float64(len(m.cells)), float64(len(loses)) / float64(len(m.cells))}
 		if had, ok := held[at]; !ok || slices.Compare(now[:], had[:]) < 0 {
 			held[at], best[at] = now, m.column
 		}
@@ -186,8 +194,10 @@ func scoreboardPage(records []Record) string {
 	p("Made by `interlock-bench scoreboard` from the records in `results/*.jsonl`; it runs nothing. Each column stands beside the gate of the same experiment at the same service, on the cells that both have. Every figure is of those cells, `it / gate`.")
 	p("`violated`: cells judged ❌. `paid twice`: those in which more left than was approved. `look`: cells in which a person must look. `wrong answer`: what the caller was told last disagrees with the ledger. `full record`: the column's own artefacts show who, what, which checks and every attempt. `model calls` and `requests` are of each cell's worst trial. `lines`: code of the column's own file, without blanks and comments; of the gate that is the adapter to this service, `experiments/gate.go`, in front of a library. `—`: the column's code is the experiment's own.")
 
+	p("The parts of the crash-point sweep that a check runs again are not here: their trials are drawn for each column apart. The whole sweep is.")
+
 	p("## The strongest hand check")
-	p("Of the hand checks beside each gate, the one with the fewest violated cells, then the fewest in which it does worse; where two are equal, the plainer.")
+	p("Of the hand checks beside each gate, the one with the least part of its cells violated, then the least in which it does worse; where two are equal, the plainer.")
 	var strong []match
 	for _, m := range list {
 		if best[m.experiment+"/"+m.gate] == m.column {
