@@ -6,6 +6,7 @@ func All() []*Experiment {
 	return []*Experiment{
 		Refund(),
 		Faults(),
+		Incidents(),
 		Stripe(),
 		CrashPoints(),
 		CrashPointsSlice(),

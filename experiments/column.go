@@ -56,7 +56,17 @@ var (
 	}
 
 	// deskColumns are all that run at the refund desk.
-	deskColumns = append(slices.Clone(faultsColumns), sharedGate)
+	deskColumns = slices.Concat(faultsColumns, []column{sharedGate}, practices)
+
+	// practices are what incidents show that people do besides.
+	practices = []column{
+		{Column: Column{Name: "args-hash-key@t1", What: "sends a hash of the call's arguments as idempotency key"},
+			steps: forgets, open: baseline(baselines.NewArgsHashKey), evidence: noEvidence},
+		{Column: Column{Name: "ttl-lock@t2", What: "the hand check inside a lock that ends by itself after 20 s"},
+			journaled: true, steps: checks, open: baseline(baselines.NewTTLLock), evidence: logEvidence},
+		{Column: Column{Name: "best-effort-log@t3", What: "the hand check whose log must never stop it: unreadable is not there, unwritable is left out"},
+			journaled: true, steps: checks, open: baseline(baselines.NewBestEffortLog), evidence: logEvidence},
+	}
 )
 
 func gateAt(profile string) column {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // journalDisk is what the journal's disk does to the process that writes to it.
@@ -36,6 +37,14 @@ var damages = map[string]func(w *refundWorld, _ string) error{
 	"free-disk": func(w *refundWorld, _ string) error { w.disk.full = false; return nil },
 	"fail-sync": func(w *refundWorld, _ string) error { w.disk.syncs = 1; return nil },
 
+	"fill-disk-for:": func(w *refundWorld, d string) error {
+		w.disk.full = true
+		return w.later(d, "the disk has room", func() error { w.disk.full = false; return nil })
+	},
+	"flip-journal-for:": func(w *refundWorld, d string) error {
+		mend := func() error { return flip(journalDir(w.stage.State())) }
+		return errors.Join(mend(), w.later(d, "the journal is mended", mend))
+	},
 	"tear-journal":    func(w *refundWorld, _ string) error { return tear(journalDir(w.stage.State())) },
 	"flip-journal":    func(w *refundWorld, _ string) error { return flip(journalDir(w.stage.State())) },
 	"mend-journal":    func(w *refundWorld, _ string) error { return flip(journalDir(w.stage.State())) },
@@ -97,6 +106,20 @@ func flip(dir string) error {
 	b[0] ^= 1 << 3
 	_, err = f.WriteAt(b[:], inFirstEntry)
 	return err
+}
+
+// later has something happen when so much time has passed.
+func (w *refundWorld) later(d, what string, do func() error) error {
+	after, err := time.ParseDuration(d)
+	if err != nil {
+		return err
+	}
+	w.stage.After(after, what, func() {
+		if err := do(); err != nil {
+			w.failed = err
+		}
+	})
+	return nil
 }
 
 func (w *refundWorld) backup() string { return filepath.Join(w.stage.State(), "backup") }
