@@ -329,6 +329,7 @@ func (w *dayWorld) review(e *dayEvent) error {
 	if !w.gate {
 		return nil
 	}
+	at := w.stage.Now().Add(e.At - w.stage.Mono()) // it is handed out before it is time
 	answers, err := hex.DecodeString(i.ID)
 	if err != nil {
 		return fmt.Errorf("experiments: a question without a hash: %w", err)
@@ -340,14 +341,14 @@ func (w *dayWorld) review(e *dayEvent) error {
 			return err
 		}
 		signed, err = protocol.SignCorrection(SampleKey(person), protocol.Correction{
-			Namespace: namespace, Effect: i.Effect, Answers: journal.Hash(answers), Payload: body, Person: person, At: w.stage.Now(),
+			Namespace: namespace, Effect: i.Effect, Answers: journal.Hash(answers), Payload: body, Person: person, At: at,
 		})
 		if err != nil {
 			return err
 		}
 	} else {
 		signed, err = protocol.SignDecision(SampleKey(person), protocol.Decision{
-			Namespace: namespace, Effect: i.Effect, Escalation: journal.Hash(answers), Approve: e.Verdict == "approve", Person: person, At: w.stage.Now(),
+			Namespace: namespace, Effect: i.Effect, Escalation: journal.Hash(answers), Approve: e.Verdict == "approve", Person: person, At: at,
 		})
 		if err != nil {
 			return err
