@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,11 +70,17 @@ compared: a missed target is a figure like others.`,
 	return cmd
 }
 
-// load is how busy the machine was at the end, by the kernel.
+// load is how busy the machine was at the end, by the kernel, and with what
+// priority this ran.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return ""
 	}
-	return ", load " + strings.Join(strings.Fields(string(text))[:3], " ")
+	said := ", load " + strings.Join(strings.Fields(string(text))[:3], " ")
+	// The system call says 20 less the nice value.
+	if p, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil && p != 20 {
+		said += fmt.Sprintf(", run at a nice value of %d", 20-p)
+	}
+	return said
 }
