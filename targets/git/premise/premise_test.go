@@ -4,9 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,15 +19,21 @@ import (
 
 func TestMain(m *testing.M) {
 	premise.ServeSandbox()
-	if text, ok := os.LookupEnv("INTERLOCK_TEST_PROGRAM"); ok {
-		program(text)
-	}
 	os.Exit(m.Run())
 }
 
-// program is what a confined program tries to do.
-func program(what string) {
-	switch what {
+// confinedProgram tries to do what its argument says.
+const confinedProgram = `package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	switch os.Args[1] {
 	case "socket":
 		_, err := net.Dial("udp", "127.0.0.1:9")
 		fmt.Println(err == nil)
@@ -45,13 +50,18 @@ func program(what string) {
 			all = append(all, block)
 		}
 		fmt.Println(len(all))
+	case "file":
+		fmt.Println(os.WriteFile("large", make([]byte, 65<<20), 0o644) == nil)
+	case "talk":
+		for range 1 << 20 {
+			fmt.Println("much too much")
+		}
 	case "forever":
-		for n := uint64(1); n != 0; n += 2 {
-			n %= 7
+		for {
 		}
 	}
-	os.Exit(0)
 }
+`
 
 // module writes files into a folder.
 func module(t *testing.T, files map[string]string) string {
@@ -310,12 +320,15 @@ func None() {}
 }
 
 func TestConfined(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	dir := module(t, map[string]string{"go.mod": "module program\n\ngo 1.22\n", "main.go": confinedProgram})
+	program := filepath.Join(dir, "program")
+	build := exec.Command("go", "build", "-o", program, ".")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	run := func(what string, l premise.Limits) (string, error) {
-		out, err := premise.Confined(t.Context(), l, t.TempDir(), append(os.Environ(), "INTERLOCK_TEST_PROGRAM="+what, "GOTRACEBACK=none"), self)
+		out, err := premise.Confined(t.Context(), l, t.TempDir(), append(os.Environ(), "GOTRACEBACK=none"), program, what)
 		return strings.TrimSpace(string(out)), err
 	}
 	for _, what := range []string{"socket", "listen"} {
@@ -326,12 +339,18 @@ func TestConfined(t *testing.T) {
 	if out, err := run("memory", premise.Limits{Memory: 1 << 30}); err == nil {
 		t.Errorf("four gigabytes under a limit of one: %q", out)
 	}
+	if out, err := run("file", premise.Limits{}); err == nil && out != "false" {
+		t.Errorf("a file beyond the limit: %q", out)
+	}
 	if out, err := run("forever", premise.Limits{Time: time.Second}); err == nil {
 		t.Errorf("a program that doesn't end: %q", out)
 	}
+	if out, err := run("talk", premise.Limits{Output: 1000}); err != nil || len(out) > 1000 {
+		t.Errorf("%d bytes under a limit of 1000, %v", len(out), err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := premise.Confined(ctx, premise.Limits{}, t.TempDir(), nil, self); err == nil {
+	if _, err := premise.Confined(ctx, premise.Limits{}, t.TempDir(), nil, program); err == nil {
 		t.Error("a context that has ended")
 	}
 }
