@@ -1,18 +1,21 @@
 package experiments_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/interlock-bench/interlock-bench/experiments"
+	"github.com/interlock-bench/interlock-bench/faults"
 	"github.com/interlock-bench/interlock-bench/faults/history"
 	"github.com/interlock-bench/interlock-bench/faults/oracle"
 	"github.com/interlock-bench/interlock-bench/protocol/trace"
@@ -202,5 +205,36 @@ func TestCodingPage(t *testing.T) {
 	}
 	if len(records) != len(e.Cells) {
 		t.Errorf("%d records of %d cells", len(records), len(e.Cells))
+	}
+}
+
+// A kept trial that shows a word reads back as it was written, and is judged by
+// its own experiment's judge.
+func TestKeptTrialsThatShowAWord(t *testing.T) {
+	h := codingHistory(
+		event("declared-code", map[string]string{"Request": "task-12"}), event(history.Started, nil), passed(gittarget.PointLanded),
+		event(history.Told, history.Answer{Request: "task-12", Status: "COMMITTED", Says: history.SaysDone}), event(history.Finished, nil),
+		event("inspected", map[string]any{"commits": 1, "lines": []string{invoice}}),
+	)
+	k := experiments.Kept{Trial: must(faults.ParseTrial("coding/rename_break/naive seed=1")), Status: "COMMITTED", History: h}
+	k.Said = experiments.Said{Class: oracle.Correct, Shown: "landed_ok", Broke: []string{}}
+	var b bytes.Buffer
+	if err := experiments.EncodeKept(&b, k); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	again, err := experiments.DecodeKept(strings.NewReader(text))
+	if err != nil || again.Shows() != "landed_ok" || again.Verdict.Class != oracle.Correct || again.Said.Shown != "landed_ok" {
+		t.Errorf("%+v, %v", again.Said, err)
+	}
+	for why, spoilt := range map[string]string{
+		"a word in version 1":         strings.Replace(text, `"kept":2`, `"kept":1`, 1),
+		"a version nobody writes":     strings.Replace(text, `"kept":2`, `"kept":3`, 1),
+		"version 2 without its word":  strings.Replace(text, `"shown":"landed_ok",`, "", 1),
+		"version 2 with an empty one": strings.Replace(text, `"landed_ok"`, `""`, 1),
+	} {
+		if _, err := experiments.DecodeKept(strings.NewReader(spoilt)); !errors.Is(err, experiments.ErrKept) {
+			t.Errorf("%s: %v", why, err)
+		}
 	}
 }

@@ -73,8 +73,18 @@ var (
 	ErrNothingKept = errors.New("experiments: no kept trial")
 )
 
-// keptVersion is the version of the files that this program writes and reads.
-const keptVersion = 1
+// keptVersion is the newest version of the files that this program writes and
+// reads. Version 2 has a word in place of money; a trial that shows money is
+// written as version 1, which has no such field.
+const keptVersion = 2
+
+// version is the one that a trial of which s was said is written in.
+func (s Said) version() int {
+	if s.Shown == "" {
+		return 1
+	}
+	return 2
+}
 
 // keptLine is the first line of a kept file.
 type keptLine struct {
@@ -97,7 +107,7 @@ func keptOf(o Outcome) Kept {
 func EncodeKept(w io.Writer, k Kept) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	err := e.Encode(keptLine{keptVersion, k.Trial.String(), k.Status, k.Said.Money, k.Said.Shown, k.Said.Class.String(), append([]string{}, k.Said.Broke...)})
+	err := e.Encode(keptLine{k.Said.version(), k.Trial.String(), k.Status, k.Said.Money, k.Said.Shown, k.Said.Class.String(), append([]string{}, k.Said.Broke...)})
 	if err != nil {
 		return err
 	}
@@ -128,7 +138,7 @@ func DecodeKept(r io.Reader) (Kept, error) {
 		return bad("it is a history without its trial's line; run the trial again with --keep")
 	case version.Kept == nil:
 		return bad("its first line is of something else; expected {\"kept\":%d,…}", keptVersion)
-	case *version.Kept != keptVersion:
+	case *version.Kept < 1 || *version.Kept > keptVersion:
 		return bad("it is of version %d and this program reads %d; use the program that wrote it", *version.Kept, keptVersion)
 	}
 	var l keptLine
@@ -146,6 +156,9 @@ func DecodeKept(r io.Reader) (Kept, error) {
 	}
 	if k.History, err = history.Decode(in); err != nil {
 		return bad("behind its first line: %w", err)
+	}
+	if (l.Shown != "") != (l.Kept == 2) {
+		return bad("its first line is damaged: version %d shows %q", l.Kept, l.Shown)
 	}
 	k.Said.Money, k.Said.Shown, k.Said.Broke = l.Money, l.Shown, l.Broke
 	k.Verdict = judge(k.Trial.Experiment, k.History)
