@@ -522,3 +522,22 @@ func TestALowerCapWaitsForDispatchesUnderWay(t *testing.T) {
 	r.setBudget(budget("10"))
 	r.want(r.submit(r.capped("case-2", 5)), "REFUSED:over_budget", 0)
 }
+
+// TestARenewalUnderABudgetIsNotOvertaken: a dispatch that was to draw on nothing
+// begins again where the lease came to require a budget on its way.
+func TestARenewalUnderABudgetIsNotOvertaken(t *testing.T) {
+	r := newRig(t, tier1())
+	r.setBudget(budget("20"))
+	r.once("gate/lease-shared", func() {
+		l := lease("L-next")
+		l.Replaces, l.Budget = "L-refund", "refunds"
+		r.grant(l)
+	})
+	r.want(r.submit(r.proposal("case-1", 20)), "NOT_SENT", 0)
+	got := r.submit(r.proposal("case-1", 20))
+	r.want(got, "COMMITTED", 1)
+	if a := got.Receipt.Attempts; len(a) != 1 || a[0].Draw == nil {
+		t.Errorf("nothing was drawn:\n%s", got.Receipt)
+	}
+	r.want(r.submit(r.proposal("case-2", 20)), "REFUSED:over_budget", 0)
+}
