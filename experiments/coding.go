@@ -170,8 +170,12 @@ func runCoding(ctx context.Context, t faults.Trial) (Outcome, error) {
 	h, err := faults.Run(ctx, faults.Plan{
 		Trial:    t,
 		Restarts: maxTries,
-		Command:  func(int) *exec.Cmd { return exec.Command(self) },
-		Task:     &given,
+		Command: func(int) *exec.Cmd {
+			cmd := exec.Command(self) // what a kill leaves of its temporary files goes with the trial
+			cmd.Env = append(os.Environ(), "TMPDIR="+world.stage.Dir())
+			return cmd
+		},
+		Task: &given,
 		World: func(s *faults.Stage) (faults.World, error) {
 			var err error
 			world, err = newCodingWorld(ctx, s, row, c, t, &given)
