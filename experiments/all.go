@@ -19,6 +19,7 @@ func All() []*Experiment {
 		Repair(),
 		Takeover(),
 		Cap(),
+		Explore(),
 		Scoreboard(),
 	}
 }

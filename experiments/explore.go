@@ -49,7 +49,7 @@ as a line that replay takes.`,
 		Free:    axisSchedule,
 		Run: func(_ context.Context, t faults.Trial) (Outcome, error) {
 			s := slices.IndexFunc(spaces, func(s explore.Space) bool { return s.Name == t.Row })
-			if s < 0 || !slices.ContainsFunc(explore.Profiles(), func(p explore.Profile) bool { return p.Name == t.Column }) {
+			if s < 0 || !slices.ContainsFunc(spaces[s].Profiles(), func(p explore.Profile) bool { return p.Name == t.Column }) {
 				return Outcome{}, fmt.Errorf("experiments: no bounds %q with a service %q", t.Row, t.Column)
 			}
 			return runExplore(spaces[s].Bound(t.Column), t)
@@ -61,7 +61,7 @@ as a line that replay takes.`,
 	}
 	for _, s := range spaces {
 		e.Rows = append(e.Rows, Row{Name: s.Name, Group: "bounds", What: s.What})
-		for _, p := range explore.Profiles() {
+		for _, p := range s.Profiles() {
 			t := faults.Trial{Experiment: name, Row: s.Name, Column: p.Name}
 			e.Cells = append(e.Cells, Cell{Row: s.Name, Column: p.Name, Trials: []faults.Trial{t}, Declared: "HELD $0 ok"})
 		}
@@ -156,9 +156,12 @@ func explorePage(name string, spaces []explore.Space, records []Record) string {
 	for _, s := range spaces {
 		line := []string{"`" + s.Name + "`"}
 		for _, profile := range explore.Profiles() {
-			r := byCell[s.Name+"/"+profile.Name]
-			cell := fmt.Sprint(extraCount(r, "states"))
-			if r.Class() != oracle.Correct {
+			r, there := byCell[s.Name+"/"+profile.Name]
+			cell := ""
+			if there {
+				cell = fmt.Sprint(extraCount(r, "states"))
+			}
+			if there && r.Class() != oracle.Correct {
 				cell += " " + strings.Join(r.Broke, ", ")
 			}
 			line = append(line, cell)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,7 +44,7 @@ axes, faults and a seed. Faults may be changed or left out to try something else
 			if of := b.trialsOf(line); len(of) > 0 {
 				return &exit{exitUsage, fmt.Sprintf("%s is a cell; its trials are:\n  %s", line, strings.Join(of, "\n  "))}
 			}
-			k, err := experiments.Replay(cmd.Context(), b.all, line, keep)
+			k, err := experiments.Replay(cmd.Context(), append(slices.Clone(b.all), experiments.ExploreFull()), line, keep)
 			if err != nil {
 				return err
 			}

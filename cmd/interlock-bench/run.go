@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlock-bench/interlock-bench/experiments"
+	"github.com/interlock-bench/interlock-bench/experiments/explore"
 )
 
 // runFlags are what every command that runs experiments takes.
@@ -22,7 +23,8 @@ type runFlags struct {
 	check   bool
 	words   bool
 	format  string
-	cases   uint // of a sweep; 0: as many as it has
+	cases   uint   // of a sweep; 0: as many as it has
+	bounds  string // of the explorer
 }
 
 // add gives cmd the flags. of are the experiments whose rows and columns it
@@ -98,6 +100,15 @@ func (b *bench) experiment(e *experiments.Experiment) *cobra.Command {
 		GroupID: "experiments",
 		Args:    takes(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch f.bounds {
+			case "":
+			case explore.BoundsFull:
+				return b.runAll(cmd, []*experiments.Experiment{experiments.ExploreFull()}, f)
+			default:
+				if err := experiments.CheckName("bounds", f.bounds, []string{explore.BoundsSmall, explore.BoundsFull}); err != nil {
+					return err
+				}
+			}
 			if f.cases > 0 {
 				return b.runAll(cmd, []*experiments.Experiment{experiments.Sweep(int(f.cases))}, f)
 			}
@@ -108,6 +119,9 @@ func (b *bench) experiment(e *experiments.Experiment) *cobra.Command {
 	if e.Name == experiments.SweepName {
 		cmd.Flags().UintVar(&f.cases, "cases", 0, "run so many cases in all and write nothing unless --out is given")
 		cmd.MarkFlagsMutuallyExclusive("check", "cases")
+	}
+	if e.Name == experiments.ExploreName {
+		cmd.Flags().StringVar(&f.bounds, "bounds", explore.BoundsSmall, "small, or full: ten million states and more, in minutes; its results are explore_full")
 	}
 	return cmd
 }

@@ -98,7 +98,7 @@ func TestJudgesAgree(t *testing.T) {
 	}
 	for range 20 {
 		for _, s := range Small() {
-			for _, p := range Profiles() {
+			for _, p := range s.Profiles() {
 				if b := s.Bound(p.Name); len(b.Profiles) == 1 && b.Budget.IO == 0 {
 					try(b)
 				}
