@@ -12,6 +12,7 @@ func All() []*Experiment {
 		CrashPointsSlice(),
 		CrashPointsProfiles(),
 		DiskStates(),
+		Sweep(0),
 		SweepSlice(),
 		Coding(),
 		CodingHistory(),

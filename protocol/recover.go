@@ -133,6 +133,7 @@ func (g *Gate) end(ctx context.Context, j *job) {
 
 // step works on one effect, and says when to come back.
 func (g *Gate) step(ctx context.Context, j *job, wait bool) error {
+	j.result = Result{} // what an earlier try came to says nothing of this one
 	o, err := g.recoverEffect(ctx, j.id, nil)
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, journal.ErrPoisoned) || errors.Is(err, journal.ErrClosed) {

@@ -761,3 +761,21 @@ func TestResendThatNeverLeftIsTriedAgain(t *testing.T) {
 		r.want(r.recover(true), "AMBIGUOUS", 0)
 	})
 }
+
+// TestRecoverDoesNotAnswerWithAnEarlierTry: the sweep found a NOT_SENT beside the
+// error of a disk that broke when the next try had been sent and had landed.
+func TestRecoverDoesNotAnswerWithAnEarlierTry(t *testing.T) {
+	r := newRig(t, tier1())
+	r.service.refuse = 2
+	r.want(r.submit(r.proposal("case-1", 20)), "NOT_SENT", 0)
+	r.once("service/applied", func() { r.disk.fail(errors.New("EIO")) })
+	results, err := r.gate.Recover(context.Background(), protocol.RecoverOptions{Wait: true})
+	if !errors.Is(err, journal.ErrPoisoned) || r.service.landings(id("case-1")) != 1 {
+		t.Fatalf("%v, landed %d times", err, r.service.landings(id("case-1")))
+	}
+	for _, got := range results {
+		if got.Receipt.Executed.Is == protocol.No {
+			t.Errorf("it landed, and the answer is %s\n%s", got.Status, got.Receipt)
+		}
+	}
+}

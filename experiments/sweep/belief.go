@@ -27,6 +27,7 @@ type belief struct {
 	rechecked  bool           // DISPATCHED may be in the log
 	final      protocol.Final // last said of it, and not superseded by another decision
 	reason     protocol.Reason
+	settledIn  int // the call in which somebody was told that it is refused: another's refusal may be older
 	heard      int // how often somebody was told of it
 	closed     bool
 	closing    bool // a kill left open whether a person's word was recorded
@@ -231,7 +232,8 @@ func (d *desk) held(id journal.ID) (sum int) {
 // isn't known not to have landed.
 func (d *desk) mayHold(id journal.ID) (sum int) {
 	for other, b := range d.beliefs {
-		if other != id && (b.rechecked || d.on.damaged()) && b.final != protocol.Refused {
+		settled := b.final == protocol.Refused && b.settledIn != d.calling
+		if other != id && (b.rechecked || d.on.damaged()) && !settled {
 			sum += amountOf(b.payload)
 		}
 	}
@@ -304,6 +306,9 @@ func (d *desk) told(got protocol.Result, p *protocol.Proposal) {
 			bad("asked for %s", p.Effect.Payload)
 		}
 	case protocol.Refused:
+		if why := got.Status.Reason; b.closing && (why == protocol.Closed || why == protocol.ResolvedNotLanded) {
+			b.closed, b.closing = true, false
+		}
 		if b.final == protocol.Committed || b.final == protocol.Ambiguous && !b.closed {
 			bad("it was %s", b.final)
 		}
@@ -316,6 +321,7 @@ func (d *desk) told(got protocol.Result, p *protocol.Proposal) {
 		if p != nil && got.Receipt.Agent != p.Agent { // turned away, settles nothing
 			return
 		}
+		b.settledIn = d.calling
 		b.rejected = b.rejected || got.Status.Reason == protocol.TargetRejected
 	case protocol.Ambiguous:
 		if b.final == protocol.Committed {

@@ -40,6 +40,7 @@ type desk struct {
 	budget  string // that all effects draw on; "" for none
 	cap     int
 
+	calling  int // number of the step under way
 	dead     bool
 	poisoned bool
 	calls    []protocol.Proposal // submits under way, the innermost last
@@ -143,6 +144,7 @@ func (d *desk) steps() map[string]func(*rapid.T) {
 func (d *desk) step(do func()) func(*rapid.T) {
 	return func(t *rapid.T) {
 		d.t, d.events = t, nil
+		d.calling++
 		for range rapid.SampledFrom([]int{0, 0, 1, 1, 2}).Draw(t, "events") {
 			d.events = append(d.events, event{
 				rapid.IntRange(0, 30).Draw(t, "in"),
@@ -202,9 +204,10 @@ func (d *desk) at(p trace.Point, subject string) {
 }
 
 // meets says where an event can happen. A kill can anywhere; the others where no
-// lock of a store is held, since all is one goroutine. Time doesn't pass between
-// last check and first byte: a sender stopped for that long is outside of what
-// the gate promises.
+// lock of a store is held, since all is one goroutine. Between last check and first
+// byte neither time passes nor does another call find the disk broken: that window
+// is outside of what the gate promises. Nor does time pass within the last reading
+// of the facts, which is not made again where it took long itself.
 func meets(what string, p trace.Point) bool {
 	ours := strings.HasPrefix(string(p), "gate/") || strings.HasPrefix(string(p), "service/")
 	switch {
@@ -213,6 +216,8 @@ func meets(what string, p trace.Point) bool {
 	case !ours || p == protocol.PointRechecked || p == protocol.PointOpened:
 		return false
 	case what == "time":
+		return p != protocol.PointLastChecked && p != "service/observe"
+	case what == "submit", what == "recover":
 		return p != protocol.PointLastChecked
 	}
 	return true
@@ -530,6 +535,6 @@ func (d *desk) resolve() {
 		return
 	}
 	d.n["resolutions"]++
-	b.closed, b.closing = b.closing, false
+	b.closed, b.closing = b.closed || b.closing, false
 	d.told(got, nil)
 }
