@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/interlock-bench/interlock-bench/experiments"
+	"github.com/interlock-bench/interlock-bench/experiments/bench"
 )
 
 var update = flag.Bool("update", false, "write generated text anew")
@@ -37,8 +38,17 @@ func TestREADME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	costs, err := os.ReadFile("../results/bench.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, measures, err := bench.Decode(costs)
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := string(have)
 	for name, text := range map[string]string{
+		"cost":  bench.Brief(made, measures),
 		"table": experiments.RefundTable(records),
 		"why":   experiments.RefundWhy(records, faulty),
 	} {

@@ -46,6 +46,10 @@ func TestQuick(t *testing.T) {
 	if n := bytes.Count(lines, []byte("\n")); n != len(measures)+1 {
 		t.Errorf("%d lines for %d figures", n, len(measures))
 	}
+	made, again, err := bench.Decode(lines)
+	if err != nil || made != "made here" || len(again) != len(measures) || bench.Page(made, again) != page {
+		t.Errorf("read back: %d figures made %q, %v", len(again), made, err)
+	}
 	for line := range bytes.Lines(lines) {
 		if !json.Valid(line) {
 			t.Errorf("%s is no JSON", line)

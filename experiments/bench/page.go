@@ -91,6 +91,57 @@ func Encode(made string, all []Measure) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// Decode reads what Encode wrote.
+func Decode(lines []byte) (made string, all []Measure, err error) {
+	var head struct {
+		V    int    `json:"v"`
+		Made string `json:"made"`
+	}
+	for line := range bytes.Lines(lines) {
+		if head.V == 0 {
+			if err := json.Unmarshal(line, &head); err != nil || head.V != 1 {
+				return "", nil, fmt.Errorf("bench: the first line is no heading of version 1: %w", err)
+			}
+			continue
+		}
+		var m Measure
+		if err := json.Unmarshal(line, &m); err != nil {
+			return "", nil, fmt.Errorf("bench: %w", err)
+		}
+		all = append(all, m)
+	}
+	return head.Made, all, nil
+}
+
+// Brief is what the gate costs in a paragraph.
+func Brief(made string, all []Measure) string {
+	of := func(id string) Measure {
+		i := slices.IndexFunc(all, func(m Measure) bool { return m.ID == id })
+		if i < 0 {
+			return Measure{}
+		}
+		return all[i]
+	}
+	alone, many, floor := of("submit/file/memory/1"), of("submit/file/memory/64"), of(floorID(1))
+	met, missed := 0, []string{}
+	for _, m := range all {
+		switch {
+		case m.Wanted == "":
+		case m.Met:
+			met++
+		default:
+			missed = append(missed, "`"+m.ID+"`")
+		}
+	}
+	text := fmt.Sprintf("Measured once (%s): one submitter carries out %s effects a second on the file store where a bare append and sync does %s, and each effect is synced %s times; 64 submitters share syncs and carry out %s, and %s in SQLite. Without the syncs an effect takes %s µs and %s allocations. A dead sender's effect is another process's after %s ms (file) or %s ms (SQLite).",
+		made, alone.number(), floor.number(), of("submit/file/memory/1/syncs").number(), many.number(), of("submit/sqlite/memory/64").number(),
+		of("unsynced/all-checks").number(), of("unsynced/all-checks/allocations").number(), of("takeover/file/claimed").number(), of("takeover/sqlite/claimed").number())
+	if len(missed) > 0 {
+		text += fmt.Sprintf(" Of %d targets %d were missed: %s.", met+len(missed), len(missed), strings.Join(missed, ", "))
+	}
+	return text + " `results/bench.md` has all of it, and `interlock-bench bench` measures it on your machine."
+}
+
 // Page is the figures for people.
 func Page(made string, all []Measure) string {
 	var b strings.Builder
