@@ -172,7 +172,11 @@ func sweepPage(records []Record) string {
 		t.Rows = append(t.Rows, []string{"`" + r.Row + "`", r.Column, fmt.Sprint(n), held})
 	}
 	p("# %d cases of five state machines", cases)
-	p("Made by `interlock-bench %s --seed %s`. Machines contradicted by a case: %d.", name, indexRecords(records).seed(), contradicted)
+	of := ""
+	if name == SweepName && cases != sweepCases {
+		of = fmt.Sprintf(" --cases %d", cases)
+	}
+	p("Made by `interlock-bench %s --seed %s%s`. Machines contradicted by a case: %d.", name, indexRecords(records).seed(), of, contradicted)
 	if made != "" {
 		p("This run is made once and not repeated by a check: %s. A check runs `sweep-slice`, and compares every count below.", made)
 	}
