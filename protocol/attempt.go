@@ -51,6 +51,7 @@ type work struct {
 
 	read   []Reading
 	readAt time.Duration // when the first reading began
+	facts  *facts        // as they were put together last; kept to be used again
 	token  journal.Token // of DISPATCHED; zero before
 	anchor journal.Hash
 }
@@ -102,18 +103,28 @@ func (g *Gate) look(ctx context.Context, w *work, f func(*facts)) error {
 
 // within reads the authority while the journal's lock is held.
 func (g *Gate) within(ctx context.Context, w *work, now time.Time, f func(*facts)) error {
-	return g.authority.View(ctx, func(head journal.Head) {
-		f(&facts{
-			work: w, effect: g.state.effects[w.id], state: g.state,
-			authority: g.grants, head: head, now: now, margin: g.ClockMargin, people: g.People,
-		})
-	})
+	return g.authority.View(ctx, func(head journal.Head) { f(g.facts(w, head, now)) })
+}
+
+// facts are those of this moment, with both logs' locks held.
+func (g *Gate) facts(w *work, head journal.Head, now time.Time) *facts {
+	if w.facts == nil {
+		w.facts = &facts{}
+	}
+	*w.facts = facts{
+		work: w, effect: g.state.effects[w.id], state: g.state,
+		authority: g.grants, head: head, now: now, margin: g.ClockMargin, people: g.People,
+	}
+	return w.facts
 }
 
 // judge asks the guards of one phase.
 func (g *Gate) judge(ctx context.Context, in phase, w *work) (s *stop, err error) {
-	err = g.look(ctx, w, func(f *facts) { s = check(in, f) })
-	return s, err
+	var inner error
+	err = g.journal.View(ctx, func(journal.Head) {
+		inner = g.authority.View(ctx, func(head journal.Head) { s = check(in, g.facts(w, head, g.Clock.Now())) })
+	})
+	return s, errors.Join(err, inner)
 }
 
 // attempt takes a recorded decision from its guards to the target's answer, and

@@ -101,6 +101,10 @@ func (e *effect) latest() journal.Token {
 	return e.attempts[len(e.attempts)-1].token
 }
 
+// usual is how many entries an effect has that goes well: PROPOSED, AUTHORIZED,
+// DISPATCHED and COMMITTED.
+const usual = 4
+
 // apply folds one entry.
 func (s *state) apply(n journal.Entry) error {
 	if !n.Kind.Known() {
@@ -122,7 +126,7 @@ func (s *state) apply(n journal.Entry) error {
 	}
 	e := s.effects[n.Effect]
 	if e == nil {
-		e = &effect{id: n.Effect, since: n.Time}
+		e = &effect{id: n.Effect, since: n.Time, seqs: make([]journal.Seq, 0, usual), entries: make([]decoded, 0, usual)}
 		s.effects[n.Effect] = e
 	}
 	e.seqs = append(e.seqs, n.Seq)
@@ -130,7 +134,7 @@ func (s *state) apply(n journal.Entry) error {
 	if err := s.fold(e, &read); err != nil {
 		return err
 	}
-	if e.entries != nil || len(e.seqs) == 1 {
+	if e.entries != nil {
 		e.entries = append(e.entries, read)
 	}
 	s.rehold(e)

@@ -56,13 +56,15 @@ func (l *Log) awaitLocked(ctx context.Context, upTo Seq) error {
 	}
 }
 
+var errNoReturn = errors.New("journal: the write did not return")
+
 // flush writes and syncs what is pending. l.mu is let go for as long as it takes.
 func (l *Log) flush() {
 	buf, at, upTo := l.takePending()
 	done := make(chan struct{})
 	l.flushing = done
 	l.mu.Unlock()
-	err := errors.New("journal: the write did not return")
+	err := errNoReturn
 	defer func() { // also where an observer panics
 		l.mu.Lock()
 		l.flushed(buf, upTo, err)
