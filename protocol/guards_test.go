@@ -1079,3 +1079,41 @@ func TestASuspectDrawsOnABudgetOnce(t *testing.T) {
 	q.Premises[1].Seen = json.RawMessage("5")
 	r.want(r.submit(q), "COMMITTED", 1)
 }
+
+// TestAMemberWithoutAKeyHasTheOneThatTheGateKnows has ruth in a group that names no
+// key of hers.
+func TestAMemberWithoutAKeyHasTheOneThatTheGateKnows(t *testing.T) {
+	r := newRig(t, tier3())
+	err := r.authority.SetGroup(context.Background(), protocol.Group{
+		Name: "desk", Principal: "finance", Members: []protocol.Member{{Name: "ruth"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.service.script = []simulatedAnswer{neverLands}
+	r.submit(r.proposal("case-1", 20))
+	r.want(r.resolve(r.recover(false), false), "REFUSED:resolved_not_landed", 0)
+}
+
+func TestAWordComesTooLateForWhatWasFound(t *testing.T) {
+	can := tier2()
+	can.LandingBound = 0
+	r := newRig(t, can)
+	r.service.script = []simulatedAnswer{lands(time.Hour)}
+	r.submit(r.proposal("case-1", 20))
+	asked := r.recover(false)
+	r.want(asked, "AMBIGUOUS", 0)
+	word, err := protocol.SignResolution(r.person, protocol.Resolution{
+		Namespace: namespace, Effect: asked.Effect, Question: *asked.Receipt.Question, Landed: false,
+		Person: "ruth", Evidence: "nothing on the statement", At: r.clock.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.clock.advance(2 * time.Hour)
+	r.want(r.recover(false), "COMMITTED_ON_QUERY", 1)
+	if _, err := r.gate.Resolve(context.Background(), word); !errors.Is(err, protocol.ErrResolution) {
+		t.Errorf("a word on what is settled: %v", err)
+	}
+	r.want(r.submit(r.proposal("case-1", 20)), "DUPLICATE_IGNORED", 1)
+}
