@@ -21,6 +21,9 @@ func All() []*Experiment {
 		Takeover(),
 		Cap(),
 		Explore(),
+		Mutants(),
+		PlantedFaults(),
+		MutantsSlice(),
 		Scoreboard(),
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -46,14 +49,18 @@ func (f Finding) String() string {
 // Check holds the results of e in dir against themselves and, unless bytesOnly,
 // against a new run with their own seed. The page must be the rendering of the
 // records, byte for byte, and the records those of all of e's cells; a new run
-// must give the same records, unless e is made once. Errors are those of Run; results that are missing
-// or can't be read are findings.
+// must give the same records, unless e is made once. Errors are those of Run; results
+// that are missing or can't be read are findings, and that nobody has made yet what
+// is made once is a note.
 func Check(ctx context.Context, e *Experiment, dir string, bytesOnly bool, o Options) ([]Finding, error) {
 	if e.Over != nil {
 		return checkDerived(dir, e), nil
 	}
 	files := FilesOf(dir, e)
 	encoded, err := readRegular(files.Records)
+	if _, page := os.Lstat(files.Page); e.Once && errors.Is(err, fs.ErrNotExist) && errors.Is(page, fs.ErrNotExist) {
+		return []Finding{{Note, files.Records, "a run that is made once", "none yet, which `interlock-bench " + e.Name + "` makes"}}, nil
+	}
 	if err != nil {
 		return []Finding{{Drift, files.Records, "a file that can be read", err.Error()}}, nil
 	}

@@ -23,6 +23,11 @@ type Experiment struct {
 	Columns []Column
 	Cells   []Cell // all of them, in the order of the page
 
+	// Begin makes what the trials of one run share: Run gets the context that it
+	// returns, and end is called behind the last of them. Nil where they share
+	// nothing.
+	Begin func(ctx context.Context) (with context.Context, end func(), err error)
+
 	// Run runs one trial in processes of its own and judges it. It is called by
 	// several goroutines. Its error means that the harness failed; a trial that
 	// could not be judged is an Outcome with the verdict UNKNOWN.

@@ -43,7 +43,7 @@ var mayImport = []struct {
 	{"experiments/mutant", nil},
 	{"experiments/explore", []string{"protocol", "protocol/trace", "protocol/journal", "faults/disk", "faults/history", "faults/oracle"}},
 	{"experiments/story", []string{"experiments", "experiments/table", "faults/…", "protocol", "protocol/…", "targets/…"}},
-	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table", "experiments/svg", "experiments/sweep", "experiments/explore"}},
+	{"experiments", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments/table", "experiments/svg", "experiments/sweep", "experiments/mutant", "experiments/explore"}},
 	{"cmd/interlock-bench", []string{"protocol/…", "protocol", "targets/…", "baselines", "faults/…", "faults", "experiments", "experiments/…"}},
 }
 

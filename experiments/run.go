@@ -50,6 +50,11 @@ func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, err
 	}
 
 	began := time.Now()
+	ctx, end, err := e.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(ctx, q.wake)()
@@ -83,6 +88,20 @@ func Run(ctx context.Context, e *Experiment, f Filter, o Options) ([]Record, err
 		}
 	}
 	return records, err
+}
+
+// begin is Begin, where there is one.
+func (e *Experiment) begin(ctx context.Context) (context.Context, func(), error) {
+	if e.Begin == nil {
+		return ctx, func() {}, nil
+	}
+	with, end, err := e.Begin(ctx)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	} else if err != nil {
+		err = fmt.Errorf("%w: %w", ErrTrial, err)
+	}
+	return with, end, err
 }
 
 // runTrial runs a trial. number tells it from the others of its cell.
@@ -138,6 +157,11 @@ func Replay(ctx context.Context, all []*Experiment, line, keep string) (Kept, er
 			return Kept{}, err
 		}
 	}
+	ctx, end, err := e.begin(ctx)
+	if err != nil {
+		return Kept{}, err
+	}
+	defer end()
 	o, err := runTrial(ctx, e, t, keep, "1")
 	if err != nil {
 		return Kept{}, err

@@ -222,7 +222,6 @@ var Broken = []Mutant{
 			{Row: "refund_during_outage", Column: "gate@t2", Shows: "$40"},
 			{Row: "lease_revoked_during_outage", Column: "gate@t1", Shows: "$20"},
 		},
-		Tests: []Test{{Package: "./protocol", Name: "TestB01RecoveryAsksPremisesAndLeaseAgain"}},
 	},
 	{
 		Name:   "duplicates-send",
@@ -299,7 +298,6 @@ var Broken = []Mutant{
 		Cells: []Cell{
 			{Experiment: "faults", Row: "ack_lost", Column: "gate@t2", Shows: "$40"},
 		},
-		Tests: []Test{{Package: "./protocol", Name: "TestB15aAResendThatMayHaveBeenSentStaysInDoubt"}},
 	},
 	{
 		Name:   "a-failed-lookup-is-an-absence",
@@ -313,9 +311,6 @@ var Broken = []Mutant{
 				New: `		if false { // R8
 `,
 			},
-		},
-		Cells: []Cell{
-			{Experiment: "faults", Row: "lookup_fails", Column: "gate@t2", Shows: "$40"},
 		},
 		Tests: []Test{{Package: "./protocol", Name: "TestB73AFailedReadIsNoAbsenceAndNoChange"}},
 	},
@@ -397,7 +392,6 @@ var Broken = []Mutant{
 		Cells: []Cell{
 			{Experiment: "faults", Row: "crash_on_the_wire_unbounded", Column: "gate@t2"},
 		},
-		Tests: []Test{{Package: "./protocol", Name: "TestC06UnknownBoundEndsAmbiguous"}},
 	},
 	{
 		Name:   "the-claim-is-kept",
@@ -412,9 +406,6 @@ var Broken = []Mutant{
 				New: `	g.at(PointReleased, id)
 `,
 			},
-		},
-		Cells: []Cell{
-			{Experiment: "faults", Row: "ack_lost", Column: "gate@t2"},
 		},
 		Tests: []Test{{Package: "./protocol", Name: "TestC07ASendThatTimedOutCanBeRecoveredByItsOwnProcess"}},
 	},
@@ -456,9 +447,6 @@ var Broken = []Mutant{
 				Old:  "e.keyed[0].time.Add(can.DedupWindow - can.DedupMargin)",
 				New:  "e.keyed[0].time.Add(can.DedupWindow * 1000)",
 			},
-		},
-		Cells: []Cell{
-			{Row: "key_expired", Column: "gate@t1", Shows: "$40"},
 		},
 		Tests: []Test{{Package: "./protocol", Name: "TestB15bAKeyIsNotTrustedForEver"}},
 	},
@@ -548,9 +536,6 @@ var Broken = []Mutant{
 				Old:  "	if can.LandingBound == 0 {\n		return 0\n	}\n",
 			},
 		},
-		Cells: []Cell{
-			{Experiment: "faults", Row: "crash_on_the_wire_unbounded", Column: "gate@t2", Shows: "$40"},
-		},
 		Tests: []Test{{Package: "./protocol", Name: "TestC06UnknownBoundEndsAmbiguous"}},
 	},
 	{
@@ -565,9 +550,6 @@ var Broken = []Mutant{
 	}
 `,
 			},
-		},
-		Cells: []Cell{
-			{Experiment: "faults", Row: "wrong_first_proposal", Column: "gate@t1"},
 		},
 		Tests: []Test{{Package: "./protocol", Name: "TestC18AWrongFirstProposalDoesNotHoldTheRequest"}},
 	},
@@ -591,7 +573,6 @@ var Broken = []Mutant{
 		Cells: []Cell{
 			{Experiment: "faults", Row: "crash_after_propose_redecides", Column: "gate@t1"},
 		},
-		Tests: []Test{{Package: "./protocol", Name: "TestC19RecoveryContinuesAProposal"}},
 	},
 	{
 		Name:   "uses-count-attempts",
@@ -605,9 +586,6 @@ var Broken = []Mutant{
 	}
 `,
 			},
-		},
-		Cells: []Cell{
-			{Experiment: "faults", Row: "one_approval_resent", Column: "gate@t1"},
 		},
 		Tests: []Test{{Package: "./protocol", Name: "TestC20UsesCountEffectsNotAttempts"}},
 	},
@@ -625,7 +603,6 @@ var Broken = []Mutant{
 		Cells: []Cell{
 			{Experiment: "faults", Row: "one_approval_two_effects", Column: "gate@t1"},
 		},
-		Tests: []Test{{Package: "./protocol", Name: "TestC20UsesCountEffectsNotAttempts"}},
 	},
 	{
 		Name:   "a-temporary-no-is-final",
@@ -688,9 +665,6 @@ var Broken = []Mutant{
 `,
 			},
 		},
-		Cells: []Cell{
-			{Experiment: "faults", Row: "lookup_other_amount", Column: "gate@t2"},
-		},
 		Tests: []Test{{Package: "./protocol", Name: "TestC24OtherContentUnderOurIdIsAMismatch"}},
 	},
 	{
@@ -703,9 +677,6 @@ var Broken = []Mutant{
 				Old:  `	return can.LookupWindow == 0 || now.Before(e.attempts[0].time.Add(can.LookupWindow-can.LookupLag-clocks))`,
 				New:  `	return true`,
 			},
-		},
-		Cells: []Cell{
-			{Experiment: "faults", Row: "lookup_forgot", Column: "gate@t2", Shows: "$40"},
 		},
 		Tests: []Test{{Package: "./protocol", Name: "TestC25ALookupThatForgotAnswersNothing"}},
 	},
@@ -950,7 +921,6 @@ var Broken = []Mutant{
 		Cells: []Cell{
 			{Row: "crash_before_ack", Column: "gate@t1", Shows: "$40"},
 		},
-		Tests: []Test{{Package: "./protocol", Name: "TestEveryAttemptCarriesTheSameBytesAndAnchor"}},
 	},
 	{
 		Name:   "work-goes-on-without-a-log",
@@ -1189,9 +1159,6 @@ var Broken = []Mutant{
 				Old: `	g.wrote = true
 `,
 			},
-		},
-		Cells: []Cell{
-			{Experiment: "faults", Row: "wire_reset_after", Column: "gate@t2", Shows: "$40"},
 		},
 		Tests: []Test{{Package: "./protocol/wire", Name: "TestTimeoutIsUnknown"}},
 	},

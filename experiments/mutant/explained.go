@@ -47,6 +47,7 @@ var Explanations = []Explanation{
 	{"protocol/guard.go:effect.keyEnds:drop-left", "can.DedupWindow == 0", "a window of nothing ends when it begins"},
 	{"protocol/guard.go:effect.keyEnds:drop-right", "len(e.keyed) == 0", "an effect in doubt has a key that the target may know"},
 	{"protocol/guard.go:unauthorized:force-false", "f.proposal.keepsSecret(limit.Field)", "what stands in a secret's place is no number, and equals no value that a principal names"},
+	{"protocol/resolve.go:Gate.Resolve:drop-left", "ok", "nobody has no key, and so takes the place of none"},
 	{"protocol/resolve.go:Gate.Resolve:force-false", "!known", "somebody unknown has no key, and nothing verifies with none"},
 	{"protocol/state.go:state.apply:force-false", "e.entries != nil || len(e.seqs) == 1", slower},
 	{"protocol/state.go:state.apply:force-false", "!s.claimed[e.id]", unused},
