@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-bench/interlock-bench/experiments"
 	"github.com/interlock-bench/interlock-bench/experiments/bench"
+	"github.com/interlock-bench/interlock-bench/experiments/table"
 )
 
 var update = flag.Bool("update", false, "write generated text anew")
@@ -49,6 +50,7 @@ func TestREADME(t *testing.T) {
 	want := string(have)
 	for name, text := range map[string]string{
 		"cost":  bench.Brief(made, measures),
+		"pages": pages(),
 		"table": experiments.RefundTable(records),
 		"why":   experiments.RefundWhy(records, faulty),
 	} {
@@ -67,4 +69,13 @@ func TestREADME(t *testing.T) {
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// pages are the pages of results, with what each experiment says of itself.
+func pages() string {
+	t := table.Table{Header: []string{"page", "what is measured"}}
+	for _, e := range experiments.All() {
+		t.Rows = append(t.Rows, []string{"`" + experiments.FilesOf("results", e).Page + "`", e.Short})
+	}
+	return t.Markdown()
 }
