@@ -142,8 +142,8 @@ func explorePage(name string, spaces []explore.Space, records []Record) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n\n", args...) }
 	p("# The gate in %d states", sum["states"])
-	p("Made by `interlock-bench %s`. Distinct states: %d. Executions: %d, of %d steps. They came to an end %d times, and else to a state that was known. Bounds with a broken rule: %d.",
-		name, sum["states"], sum["executions"], sum["steps"], sum["ends"], broken)
+	p("Made by `interlock-bench %s --seed %s`. Distinct states: %d. Executions: %d, of %d steps. They came to an end %d times, and else to a state that was known. Bounds with a broken rule: %d.",
+		name, indexRecords(records).seed(), sum["states"], sum["executions"], sum["steps"], sum["ends"], broken)
 	if len(records) > 0 && records[0].Extra["made"] != nil {
 		p("Made once: %v.", records[0].Extra["made"])
 	}
