@@ -579,3 +579,36 @@ func (r *rig) correct(w protocol.Waiting, person string, amount int) (protocol.R
 	}
 	return r.gate.Correct(context.Background(), c)
 }
+
+// TestWhatAPersonSaysIsText: a note that isn't UTF-8 would be read back as another
+// one, and the signature over it would hold no more. It is refused before anything
+// is recorded, signed or attested, and the question stays open.
+func TestWhatAPersonSaysIsText(t *testing.T) {
+	const note = "caf\xe9"
+	r := newDesk(t, tier1())
+	r.submit(r.paid("case-1", 20))
+	w := r.one()
+	d := r.decision(w, "ana", true)
+	d.Note = note
+	if _, err := protocol.SignDecision(keyOf("ana"), d); !errors.Is(err, protocol.ErrDecision) {
+		t.Errorf("it is signed: %v", err)
+	}
+	r.refusedDecision(d, "the note isn't UTF-8")
+	c := protocol.Correction{Namespace: namespace, Effect: w.Effect, Answers: w.Answers, Payload: json.RawMessage(`{"order":"881","amount":5}`), Person: "ana", Note: note, At: r.clock.Now()}
+	if _, err := protocol.SignCorrection(keyOf("ana"), c); !errors.Is(err, protocol.ErrCorrection) {
+		t.Errorf("a correction is signed: %v", err)
+	}
+	if _, err := r.gate.Correct(context.Background(), c); !errors.Is(err, protocol.ErrCorrection) {
+		t.Errorf("a correction is accepted: %v", err)
+	}
+	s := protocol.Resolution{Namespace: namespace, Effect: w.Effect, Person: "ana", Evidence: note, At: r.clock.Now()}
+	if _, err := protocol.SignResolution(keyOf("ana"), s); !errors.Is(err, protocol.ErrResolution) {
+		t.Errorf("a resolution is signed: %v", err)
+	}
+	d.Note = "café, \ufffd"
+	if _, err := r.decide(d); err != nil {
+		t.Errorf("text is refused: %v", err)
+	}
+	r.restart()
+	r.want(r.submit(r.paid("case-1", 20)), "COMMITTED", 1)
+}

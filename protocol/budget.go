@@ -181,7 +181,11 @@ func drawOf(p Proposal, b *budgeted) (d *Draw, take *big.Rat, why string) {
 	if take.Sign() < 0 {
 		return nil, nil, fmt.Sprintf("reads the amount from %q, which is negative in the payload", b.Field)
 	}
-	return &Draw{Budget: b.Name, Granted: b.seq, Amount: decimalOf(take), Period: b.Period}, take, ""
+	text := decimalOf(take)
+	if _, ok := amount(text); !ok {
+		return nil, nil, fmt.Sprintf("reads the amount from %q, which has more than 40 digits before or behind the point", b.Field)
+	}
+	return &Draw{Budget: b.Name, Granted: b.seq, Amount: text, Period: b.Period}, take, ""
 }
 
 // decimalOf writes a number that was read as a decimal.

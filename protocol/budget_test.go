@@ -133,6 +133,7 @@ func TestBudgetsFailClosed(t *testing.T) {
 		{`{"amount":"NaN"}`, nil, false, "B70: no number"},
 		{`{"amount":[20]}`, nil, false, "a list is no number"},
 		{`{}`, nil, false, "the field is missing"},
+		{`{"amount":1e-50}`, nil, false, "more digits than are counted, which the journal couldn't be read with"},
 		{`{"amount":20}`, func(b *protocol.Budget) { b.Field = "to.amount" }, false, "the field is elsewhere"},
 		{`{"to":{"amount":20}}`, func(b *protocol.Budget) { b.Field = "to.amount" }, true, "names joined with dots"},
 		{`{"amount":20}`, func(b *protocol.Budget) { b.Cap = "19.999999999999999999999999999999999999" }, false, "caps are exact"},

@@ -3,8 +3,10 @@ package protocol
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -318,6 +320,28 @@ func encode(v any) (json.RawMessage, error) {
 		return nil, err
 	}
 	return bytes.Clone(bytes.TrimRight(e.Bytes(), "\n")), nil
+}
+
+// errText is returned for what would be read back as something else.
+var errText = errors.New("holds text that isn't UTF-8; spell it anew")
+
+// signable is the text of v that a signature is over, behind a heading. A note
+// that isn't UTF-8 has none: it would be read back as another one, and its
+// signature would never hold again.
+func signable[T any](heading string, v T) ([]byte, error) {
+	text, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	var back T
+	if err := json.Unmarshal(text, &back); err != nil {
+		return nil, err
+	}
+	again, err := encode(back)
+	if err == nil && !bytes.Equal(text, again) {
+		err = errText
+	}
+	return slices.Concat([]byte(heading+"\n"), text), err
 }
 
 // encoder is one that is used again.

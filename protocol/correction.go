@@ -54,14 +54,16 @@ func (c Correction) canonical() (Correction, error) {
 		return c, &CorrectionError{c.Effect, "the payload is no JSON object with one meaning"}
 	}
 	c.Payload, c.At = payload, c.At.UTC().Round(0)
+	if _, err := c.signed(); err != nil {
+		return c, &CorrectionError{c.Effect, "it " + err.Error()}
+	}
 	return c, nil
 }
 
 // signed is what the signature is over.
 func (c Correction) signed() ([]byte, error) {
 	c.Signature = nil
-	text, err := encode(c)
-	return slices.Concat([]byte("interlock-bench correction v1\n"), text), err
+	return signable("interlock-bench correction v1", c)
 }
 
 // Verify returns nil where key signed c.

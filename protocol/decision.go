@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
@@ -51,8 +50,7 @@ func SignDecision(key ed25519.PrivateKey, d Decision) (Decision, error) {
 // signed is what the signature is over.
 func (d Decision) signed() ([]byte, error) {
 	d.Signature = nil
-	text, err := encode(d)
-	return slices.Concat([]byte("interlock-bench decision v1\n"), text), err
+	return signable("interlock-bench decision v1", d)
 }
 
 // Verify returns nil where key signed d.
@@ -83,6 +81,9 @@ func (d Decision) unfit() string {
 		if err := l.valid(); err != nil {
 			return fmt.Sprintf("its limit on %q can't be kept: %v", l.Field, err)
 		}
+	}
+	if _, err := d.signed(); err != nil {
+		return "it " + err.Error()
 	}
 	return ""
 }

@@ -142,7 +142,10 @@ func (g *Gate) step(ctx context.Context, j *job, wait bool) error {
 		o = unresolvedBy(err) // R8: what can't be recorded of this one doesn't stop the others
 	}
 	if j.result, err = g.result(ctx, j.id, o); err != nil {
-		return err
+		if ctx.Err() != nil || errors.Is(err, journal.ErrPoisoned) || errors.Is(err, journal.ErrClosed) {
+			return err
+		}
+		j.result.Err = errors.Join(o.err, err) // the receipt of this one doesn't stop the others either
 	}
 	if wait && o.retry > 0 && !o.caller && (o.status.Final == InFlight || o.status.Final == NotYetSent) {
 		j.due = g.Clock.Mono() + o.retry

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/interlock-bench/interlock-bench/protocol/journal"
@@ -31,7 +31,7 @@ func SignResolution(key ed25519.PrivateKey, r Resolution) (Resolution, error) {
 	r.At = r.At.UTC().Round(0)
 	text, err := r.signed()
 	if err != nil {
-		return r, err
+		return r, &ResolutionError{r.Effect, "it " + err.Error()}
 	}
 	r.Signature = ed25519.Sign(key, text)
 	return r, nil
@@ -40,15 +40,14 @@ func SignResolution(key ed25519.PrivateKey, r Resolution) (Resolution, error) {
 // signed is what the signature is over.
 func (r Resolution) signed() ([]byte, error) {
 	r.Signature = nil
-	text, err := encode(r)
-	return slices.Concat([]byte("interlock-bench resolution v1\n"), text), err
+	return signable("interlock-bench resolution v1", r)
 }
 
 // Verify returns nil where key signed r.
 func (r Resolution) Verify(key ed25519.PublicKey) error {
 	text, err := r.signed()
 	if err != nil {
-		return err
+		return &ResolutionError{r.Effect, "it " + err.Error()}
 	}
 	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, text, r.Signature) {
 		return &ResolutionError{r.Effect, fmt.Sprintf("the signature isn't made with %s's key", r.Person)}
@@ -81,7 +80,7 @@ func (g *Gate) Resolve(ctx context.Context, r Resolution) (Result, error) {
 		return Result{}, &ResolutionError{r.Effect, fmt.Sprintf("%q is nobody whose key this gate knows", r.Person)}
 	case r.Namespace != g.Namespace:
 		return Result{}, &ResolutionError{r.Effect, fmt.Sprintf("it is about namespace %q", r.Namespace)}
-	case r.Evidence == "":
+	case strings.TrimSpace(r.Evidence) == "":
 		return Result{}, &ResolutionError{r.Effect, "it names no evidence"}
 	}
 	if err := r.Verify(key); err != nil {

@@ -136,7 +136,7 @@ func (g *Gate) seal(w *work, e *effect) error {
 		return err
 	}
 	for _, s := range w.secrets {
-		if slices.ContainsFunc(s.words(), func(word string) bool { return strings.Contains(string(kept), word) }) {
+		if slices.ContainsFunc(s.words(), func(word string) bool { return strings.Contains(string(kept), word) }) || s.repeated(p) {
 			return &ProposalError{Field: "the proposal", Why: fmt.Sprintf("repeats the secret of %q in another place", s.field)}
 		}
 	}
@@ -216,6 +216,44 @@ func (s secret) words() []string {
 		return []string{plain}
 	}
 	return []string{quoted, plain}
+}
+
+// repeated reports whether another value of the payload, or one that a premise
+// is about, is the secret.
+func (s secret) repeated(p *Proposal) bool {
+	values := []json.RawMessage{p.Effect.Payload}
+	for _, m := range p.Premises {
+		values = append(values, m.Seen, m.Want)
+	}
+	return slices.ContainsFunc(values, s.in)
+}
+
+// in reports whether the secret is the canonical value, or one within it.
+func (s secret) in(value json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	var elements []json.RawMessage
+	switch {
+	case len(value) == 0:
+		return false
+	case json.Unmarshal(value, &members) == nil:
+		for _, v := range members {
+			if s.in(v) {
+				return true
+			}
+		}
+		return false
+	case json.Unmarshal(value, &elements) == nil:
+		return slices.ContainsFunc(elements, s.in)
+	}
+	return len(s.value) > 0 && plainOf(value) == plainOf(s.value)
+}
+
+// plainOf is a string without its quotes, or a number as it is spelled.
+func plainOf(value json.RawMessage) string {
+	if value[0] == '"' {
+		return stringOf(value)
+	}
+	return string(value)
 }
 
 // withheld reports whether the request can't be sent: the payload was not

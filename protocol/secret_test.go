@@ -419,3 +419,27 @@ func TestASecretAcrossACrash(t *testing.T) {
 		}
 	}
 }
+
+// TestAShortSecretStandsNowhereElse: one that is too short to be looked for within
+// texts is found where it is a whole value.
+func TestAShortSecretStandsNowhereElse(t *testing.T) {
+	for _, c := range []struct {
+		payload string
+		taken   bool
+		why     string
+	}{
+		{`{"amount":20,"to":"1234"}`, true, "it stands once"},
+		{`{"amount":20,"to":"1234","note":"12345"}`, true, "another value"},
+		{`{"amount":20,"to":"1234","pin":"1234"}`, false, "another field repeats it"},
+		{`{"amount":20,"to":"1234","n":1234}`, false, "as a number"},
+		{`{"amount":20,"to":"1234","deep":[{"a":["1234"]}]}`, false, "further down"},
+	} {
+		r := secretRig(t, tier1())
+		p := r.payout("case-1", account)
+		p.Effect.Payload = json.RawMessage(c.payload)
+		_, err := r.gate.Submit(context.Background(), p)
+		if taken := err == nil; taken != c.taken || err != nil && !errors.Is(err, protocol.ErrProposal) {
+			t.Errorf("%s: %s: %v", c.payload, c.why, err)
+		}
+	}
+}

@@ -26,7 +26,7 @@ import (
 func main() {
 	experiments.ServeChild()
 	measure.ServeSender()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -98,7 +98,7 @@ func runWith(ctx context.Context, all []*experiments.Experiment, args []string, 
 // given.
 func refuseEmpty(cmd *cobra.Command, _ []string) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if v := f.Value.String(); v == "" || v == "[]" {
+		if v := f.Value.String(); v == "" || v == "[]" && f.Value.Type() == "stringSlice" {
 			err = fmt.Errorf("--%s is given and empty; give it a value, or leave it out", f.Name)
 		}
 	})
