@@ -42,9 +42,9 @@ type Experiment struct {
 	// these same cells. It depends on the outcome only.
 	More func(o Outcome) []faults.Trial
 
-	// Free is an axis that a line to be replayed may have beside those of the cells,
-	// of whatever value: Run refuses what it can't read. "" is none.
-	Free string
+	// Free are axes that a line to be replayed may have beside those of the cells,
+	// of whatever value: Run refuses what it can't read.
+	Free []string
 
 	// Sum is the Extra of a record from all outcomes of its cell, in order and
 	// without their histories; nil takes the worst one's.

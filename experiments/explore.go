@@ -46,7 +46,7 @@ A state that breaks a rule is printed with the shortest schedule that leads ther
 as a line that replay takes.`,
 		Example: fmt.Sprintf("  interlock-bench %s\n  interlock-bench %[1]s --row crashes --column t2\n  interlock-bench replay '%[1]s/crashes/t2 schedule=14.kill,31.kill seed=1'", name),
 		Once:    once,
-		Free:    axisSchedule,
+		Free:    []string{axisSchedule},
 		Run: func(_ context.Context, t faults.Trial) (Outcome, error) {
 			s := slices.IndexFunc(spaces, func(s explore.Space) bool { return s.Name == t.Row })
 			if s < 0 || !slices.ContainsFunc(spaces[s].Profiles(), func(p explore.Profile) bool { return p.Name == t.Column }) {

@@ -187,7 +187,7 @@ func checkAxes(e *Experiment, t faults.Trial) error {
 		}
 	}
 	for _, a := range t.Axes {
-		if a.Name == e.Free {
+		if slices.Contains(e.Free, a.Name) {
 			continue
 		}
 		if err := CheckName("axis of "+e.Name, a.Name, names); err != nil {

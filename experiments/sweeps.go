@@ -60,6 +60,7 @@ A case that contradicts its model is made as small as it gets, and kept in the
 folder that --keep names, or else in the one for temporary files; the page and the
 line behind "replay" say how to run it again.`,
 		Example: "  interlock-bench " + name + "\n  interlock-bench " + name + " --row journal --words" + more,
+		Free:    []string{"from", "cases"},
 		Run:     runMachine,
 		Sum:     sumCounts,
 		Page:    sweepPage,

@@ -72,6 +72,9 @@ func (c Correction) Verify(key ed25519.PublicKey) error {
 	if err != nil {
 		return err
 	}
+	if len(c.Signature) == 0 {
+		return &CorrectionError{c.Effect, fmt.Sprintf("%s has a key, and it isn't signed with it", c.Person)}
+	}
 	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, text, c.Signature) {
 		return &CorrectionError{c.Effect, fmt.Sprintf("the signature isn't made with %s's key", c.Person)}
 	}
@@ -161,6 +164,12 @@ func (g *Gate) Correct(ctx context.Context, c Correction) (Result, error) {
 		}
 		var who error
 		err = g.authority.View(ctx, func(head journal.Head) {
+			if l := g.grants.current(b.Proposal.Lease, head.Proven); l != nil && !l.dead() {
+				if why := l.covers(b.Proposal.Agent, b.Proposal.Effect); why != "" {
+					who = refuse("lease %q %s; the revision would be refused, and the original closed for it", l.ID, why)
+					return
+				}
+			}
 			if b.Corrects.Key, who = g.accepts(c, e, b, head.Proven, h.Now); who == nil {
 				if rule := g.grants.route(b.Proposal, nil, false, head.Proven); rule != nil {
 					b.Rule = rule.ID

@@ -59,6 +59,9 @@ func (d Decision) Verify(key ed25519.PublicKey) error {
 	if err != nil {
 		return err
 	}
+	if len(d.Signature) == 0 {
+		return &DecisionError{Effect: d.Effect, Why: fmt.Sprintf("%s has a key, and it isn't signed with it", d.Person)}
+	}
 	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, text, d.Signature) {
 		return &DecisionError{Effect: d.Effect, Why: fmt.Sprintf("the signature isn't made with %s's key", d.Person)}
 	}

@@ -49,6 +49,9 @@ func (r Resolution) Verify(key ed25519.PublicKey) error {
 	if err != nil {
 		return &ResolutionError{r.Effect, "it " + err.Error()}
 	}
+	if len(r.Signature) == 0 {
+		return &ResolutionError{r.Effect, fmt.Sprintf("it isn't signed; %s has a key", r.Person)}
+	}
 	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, text, r.Signature) {
 		return &ResolutionError{r.Effect, fmt.Sprintf("the signature isn't made with %s's key", r.Person)}
 	}

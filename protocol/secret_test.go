@@ -352,7 +352,7 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 func TestLimitsAndBudgetsOnASecretFailClosed(t *testing.T) {
 	r := budgetRig(t, tier1(), protocol.Budget{Name: "b", Principal: "finance", Holders: []string{"agent-7"}, Field: "to.amount", Cap: "100"})
 	r.reopen(key(1))
-	payload := json.RawMessage(`{"amount":20,"to":{"amount":20,"iban":"` + `DE02 1203` + `"}}`)
+	payload := json.RawMessage(`{"amount":20,"to":{"amount":21,"iban":"` + `DE02 1203` + `"}}`)
 	for _, c := range []struct {
 		secret, lease, status string
 	}{

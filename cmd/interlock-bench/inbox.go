@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -346,6 +347,7 @@ func (it item) set() string {
 type answer struct {
 	place
 	seen, as, key, note string
+	over                bool
 }
 
 func (a *answer) flags(cmd *cobra.Command) {
@@ -359,6 +361,33 @@ func (a *answer) flags(cmd *cobra.Command) {
 			panic(err) // the flag isn't there
 		}
 	}
+}
+
+// fits refuses a payload that takes more than would still fit, as show says it,
+// unless --over is given.
+func (a *answer) fits(it item, payload json.RawMessage) error {
+	if a.over || it.Escalation == nil || it.Left == "" {
+		return nil
+	}
+	value := payload
+	for name := range strings.SplitSeq(it.In, ".") {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(value, &members) != nil {
+			return nil // the gate says what is wrong with it
+		}
+		value = members[name]
+	}
+	takes, ok := new(big.Rat).SetString(string(value))
+	room, has := new(big.Rat).SetString(it.Left)
+	if !ok || !has || takes.Cmp(room) <= 0 {
+		return nil
+	}
+	return &exit{exitBroken, fmt.Sprintf("nothing was decided: the facts that were read leave room for %s %s, and this takes %s; give --over to take it all the same", it.In, it.Left, value)}
+}
+
+// overFlag is for answers that let an effect be sent.
+func (a *answer) overFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.over, "over", false, "also where it takes more than would still fit")
 }
 
 // begin finds what is answered, and the person's key, and opens the gate.
@@ -395,6 +424,9 @@ func (b *bench) end(a answer, g *protocol.Gate, r protocol.Result, err error) er
 	if a.format == formatJSON {
 		return b.showReceipts([]protocol.Receipt{r.Receipt}, formatJSON)
 	}
+	if len(r.Receipt.Secrets) == 0 {
+		defer fmt.Fprintln(b.stdout, table.Wrap("payload: "+visible(string(r.Receipt.Payload)), 9, widthOf(b.stdout)))
+	}
 	fmt.Fprintln(b.stdout, table.Wrap(fmt.Sprintf("recorded: %s, revision %d. %s", r.Receipt.Request, r.Receipt.Revision, visible(r.Receipt.Sentence())), 0, widthOf(b.stdout)))
 	return nil
 }
@@ -413,7 +445,10 @@ then: facts that changed are asked about again.`,
 		Example: "  interlock-bench inbox approve --journal day --seen 1c0ffee5 --as ana \\\n    --key day/ana.key case-2",
 		Args:    takes(1, 1, "one request or effect"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return b.decide(cmd.Context(), a, args[0], func(d *protocol.Decision) (err error) {
+			return b.decide(cmd.Context(), a, args[0], func(it item, d *protocol.Decision) (err error) {
+				if err := a.fits(it, it.Payload); err != nil {
+					return err
+				}
 				d.Approve, d.Attempts = true, attempts
 				if expires != 0 {
 					d.Expires = d.At.Add(expires)
@@ -424,6 +459,7 @@ then: facts that changed are asked about again.`,
 		},
 	}
 	a.flags(cmd)
+	a.overFlag(cmd)
 	cmd.Flags().StringArrayVar(&limits, "max", nil, "FIELD=AMOUNT: the payload's field is at most that, or the approval doesn't cover it")
 	cmd.Flags().DurationVar(&expires, "for", 0, "how long the approval holds, as 2h; without it until the facts change")
 	cmd.Flags().IntVar(&attempts, "attempts", 0, "sends that it is good for; 0 sets no limit")
@@ -453,7 +489,7 @@ correction of it.`,
 		Example: "  interlock-bench inbox reject --journal day --seen 1c0ffee5 --as ana \\\n    --key day/ana.key case-4",
 		Args:    takes(1, 1, "one request or effect"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return b.decide(cmd.Context(), a, args[0], func(*protocol.Decision) error { return nil })
+			return b.decide(cmd.Context(), a, args[0], func(item, *protocol.Decision) error { return nil })
 		},
 	}
 	a.flags(cmd)
@@ -461,14 +497,14 @@ correction of it.`,
 	return cmd
 }
 
-func (b *bench) decide(ctx context.Context, a answer, name string, say func(*protocol.Decision) error) error {
+func (b *bench) decide(ctx context.Context, a answer, name string, say func(item, *protocol.Decision) error) error {
 	d := protocol.Decision{Person: a.as, Note: a.note, At: time.Now()}
-	if err := say(&d); err != nil {
-		return err
-	}
 	it, key, g, err := a.begin(ctx, name)
 	if err != nil {
 		return err
+	}
+	if err := say(it, &d); err != nil {
+		return errors.Join(err, g.Close())
 	}
 	d.Namespace, d.Effect, d.Escalation = it.Receipt.Namespace, it.Effect, it.Answers
 	if key != nil {
@@ -510,6 +546,9 @@ goes to, accepting it is the approval.`,
 					return errors.Join(err, g.Close())
 				}
 			}
+			if err := a.fits(it, c.Payload); err != nil {
+				return errors.Join(err, g.Close())
+			}
 			if key != nil {
 				if c, err = protocol.SignCorrection(key, c); err != nil {
 					return b.end(a, g, protocol.Result{}, err)
@@ -520,6 +559,7 @@ goes to, accepting it is the approval.`,
 		},
 	}
 	a.flags(cmd)
+	a.overFlag(cmd)
 	cmd.Flags().StringArrayVar(&set, "set", nil, "FIELD=VALUE: the value, as JSON, of one field of the payload")
 	cmd.Flags().StringVar(&payload, "payload", "", "the whole payload, as JSON")
 	cmd.Flags().StringVar(&lease, "lease", "", "lease that the revision is to run under; without it the original's")
@@ -587,6 +627,7 @@ names where the person looked.`,
 		},
 	}
 	a.flags(cmd)
+	cmd.Flags().Lookup("key").Usage = "file with that person's key; the word is signed with it"
 	cmd.Flags().BoolVar(&landed, "landed", false, "it landed")
 	cmd.Flags().BoolVar(&not, "not-landed", false, "it didn't")
 	cmd.Flags().StringVar(&evidence, "evidence", "", "where you looked and what you saw")
