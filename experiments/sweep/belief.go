@@ -212,7 +212,7 @@ func (d *desk) sending(r protocol.Request) {
 	case d.service.pending[r.Effect] > 0 && !d.absorbs():
 		d.t.Fatal("sent beside an earlier attempt that may still land (I2)")
 	}
-	if why := d.changed(r.Effect, b, true); why != "" {
+	if why := d.changed(r.Effect, b, b.lease, true); why != "" {
 		d.t.Fatalf("sent although %s (I3)", why)
 	}
 }
@@ -250,10 +250,10 @@ func amountOf(payload string) int {
 // lands; its books say whether it did.
 func (d *desk) absorbs() bool { return d.service.can.DedupWindow > 0 || d.service.can.Fencing }
 
-// changed says what of the premises first recorded doesn't hold by what was read
+// changed says what of the premises first recorded under a lease doesn't hold by what was read
 // last, or was read too long ago.
-func (d *desk) changed(id journal.ID, b *belief, now bool) string {
-	for _, p := range b.premises[d.leases.root(b.lease)] {
+func (d *desk) changed(id journal.ID, b *belief, lease string, now bool) string {
+	for _, p := range b.premises[d.leases.root(lease)] {
 		if p.Holds == protocol.ByTarget {
 			continue
 		}
@@ -369,7 +369,9 @@ func (d *desk) unfounded(got protocol.Result, b *belief, p *protocol.Proposal) s
 			return fmt.Sprintf("lease %s covers it", g.ID)
 		}
 	case protocol.StalePremise, protocol.StaleAtRecovery:
-		if d.changed(got.Effect, b, false) == "" && !d.service.said[got.Effect][protocol.PremiseFailed] {
+		// Of the decision that it was refused under: another may have been recorded
+		// before the caller was told.
+		if d.changed(got.Effect, b, got.Receipt.Lease, false) == "" && !d.service.said[got.Effect][protocol.PremiseFailed] {
 			return "nothing changed"
 		}
 	case protocol.FalseAtDecision:
