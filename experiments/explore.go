@@ -47,12 +47,12 @@ as a line that replay takes.`,
 		Example: fmt.Sprintf("  interlock-bench %s\n  interlock-bench %[1]s --row crashes --column t2\n  interlock-bench replay '%[1]s/crashes/t2 schedule=14.kill,31.kill seed=1'", name),
 		Once:    once,
 		Free:    []string{axisSchedule},
-		Run: func(_ context.Context, t faults.Trial) (Outcome, error) {
+		Run: func(ctx context.Context, t faults.Trial) (Outcome, error) {
 			s := slices.IndexFunc(spaces, func(s explore.Space) bool { return s.Name == t.Row })
 			if s < 0 || !slices.ContainsFunc(spaces[s].Profiles(), func(p explore.Profile) bool { return p.Name == t.Column }) {
 				return Outcome{}, fmt.Errorf("experiments: no bounds %q with a service %q", t.Row, t.Column)
 			}
-			return runExplore(spaces[s].Bound(t.Column), t)
+			return runExplore(ctx, spaces[s].Bound(t.Column), t)
 		},
 		Page: func(records []Record) string { return explorePage(name, spaces, records) },
 	}
@@ -70,7 +70,7 @@ as a line that replay takes.`,
 }
 
 // runExplore explores a bound, or runs the one execution that the trial names.
-func runExplore(b explore.Bound, t faults.Trial) (Outcome, error) {
+func runExplore(ctx context.Context, b explore.Bound, t faults.Trial) (Outcome, error) {
 	dir, remove, err := disk.LockDir()
 	if err != nil {
 		return Outcome{}, err
@@ -81,7 +81,7 @@ func runExplore(b explore.Bound, t faults.Trial) (Outcome, error) {
 			return replaySchedule(b, dir, a.Value)
 		}
 	}
-	r, err := explore.Explore(b, dir, explore.Options{})
+	r, err := explore.Explore(ctx, b, dir, explore.Options{})
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -90,7 +90,7 @@ func runExplore(b explore.Bound, t faults.Trial) (Outcome, error) {
 	if r.First == nil {
 		return o, nil
 	}
-	shortest, err := explore.Explore(b, dir, explore.Options{Shortest: true})
+	shortest, err := explore.Explore(ctx, b, dir, explore.Options{Shortest: true})
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -35,7 +35,7 @@ func tiny() []Bound {
 func TestSmall(t *testing.T) {
 	states := 0
 	for _, b := range tiny() {
-		r, err := Explore(b, locks(t), Options{})
+		r, err := Explore(t.Context(), b, locks(t), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ func TestPlantsAreFound(t *testing.T) {
 			t.Log(p.What)
 			began := time.Now()
 			dir := locks(t)
-			r, err := Explore(p.Bound, dir, Options{Shortest: true})
+			r, err := Explore(t.Context(), p.Bound, dir, Options{Shortest: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -59,13 +60,13 @@ func (c *chosen) schedule() Schedule {
 }
 
 // Explore visits every state of b. dir is an empty directory for lock files that
-// nothing else uses meanwhile.
+// nothing else uses meanwhile. The end of ctx is its error.
 //
 // It goes depth first and repeats the moves since the last crash to get to a
 // branch: a coroutine can't be copied. Of the branches of one way the earliest is
 // gone first. It visits what the later ones lead to, and where their states can
 // be told beforehand they are never gone.
-func Explore(b Bound, dir string, o Options) (Result, error) {
+func Explore(ctx context.Context, b Bound, dir string, o Options) (Result, error) {
 	first, err := b.setup().begin(dir)
 	if err != nil {
 		return Result{}, err
@@ -79,6 +80,9 @@ func Explore(b Bound, dir string, o Options) (Result, error) {
 	principal := &principal{dir, map[step]revocation{}}
 	var found []branch
 	for len(frontier) > 0 {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
 		var next branch
 		if o.Shortest || o.Wide {
 			next, frontier = frontier[0], frontier[1:]

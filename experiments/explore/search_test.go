@@ -41,7 +41,7 @@ func TestVisitedSetIsSound(t *testing.T) {
 	for _, b := range bounds {
 		explore := func(o Options) (map[[16]byte]bool, []string) {
 			o.States = map[[16]byte]bool{}
-			r, err := Explore(b, dir, o)
+			r, err := Explore(t.Context(), b, dir, o)
 			if err != nil {
 				t.Fatal(err)
 			}
