@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -371,7 +372,7 @@ func (d *desk) unfounded(got protocol.Result, b *belief, p *protocol.Proposal) s
 	case protocol.StalePremise, protocol.StaleAtRecovery:
 		// Of the decision that it was refused under: another may have been recorded
 		// before the caller was told.
-		if d.changed(got.Effect, b, got.Receipt.Lease, false) == "" && !d.service.said[got.Effect][protocol.PremiseFailed] {
+		if d.changed(got.Effect, b, cmp.Or(got.Receipt.Lease, b.lease), false) == "" && !d.service.said[got.Effect][protocol.PremiseFailed] {
 			return "nothing changed"
 		}
 	case protocol.FalseAtDecision:
